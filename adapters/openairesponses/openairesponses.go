@@ -1,0 +1,178 @@
+// Package openairesponses sends prompts as OpenAI responses, through OpenAI's
+// own SDK, to OpenAI or to any server that speaks the protocol.
+package openairesponses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/packages/respjson"
+	"github.com/openai/openai-go/v3/responses"
+
+	"sessiondate/domain"
+	"sessiondate/ports"
+)
+
+// CacheOrder returns the fields of a body in the order in which providers cache
+// them, for [domain.PrefixUnits].
+func CacheOrder() []string { return []string{"tools", "instructions", "input"} }
+
+// A Sink is a [ports.PromptSink] over the responses protocol. Each request
+// carries the whole prompt, and the provider is told to store none of it.
+type Sink struct {
+	client openai.Client
+	model  string
+}
+
+var _ ports.PromptSink = (*Sink)(nil)
+
+// New returns a sink that sends prompts to a model through client, which knows
+// the base URL, the key and how often to retry.
+func New(client openai.Client, model string) *Sink { return &Sink{client, model} }
+
+// Body returns the request body that Send sends, byte for byte, and sends
+// nothing. The error says which message cannot be sent.
+func (s *Sink) Body(prompt domain.Prompt) ([]byte, error) {
+	params, err := s.params(prompt)
+	if err != nil {
+		return nil, err
+	}
+	body, err := params.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("encode response request: %w", err)
+	}
+	return body, nil
+}
+
+// Send implements [ports.PromptSink].
+func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, error) {
+	params, err := s.params(prompt)
+	if err != nil {
+		return domain.Reply{}, err
+	}
+	response, err := s.client.Responses.New(ctx, params)
+	if err != nil {
+		return domain.Reply{}, fmt.Errorf("request response of %s: %w", s.model, err)
+	}
+	if response.Status == responses.ResponseStatusFailed {
+		return domain.Reply{}, fmt.Errorf("request response of %s: %w", s.model, errors.New(response.Error.Message))
+	}
+	reply := domain.Reply{Text: response.OutputText()}
+	for _, item := range response.Output {
+		if item.Type == "function_call" {
+			call := item.AsFunctionCall()
+			reply.ToolCalls = append(reply.ToolCalls, domain.ToolCall{ID: call.CallID, Name: call.Name, Arguments: call.Arguments})
+		}
+	}
+	u := response.Usage
+	reply.Usage = domain.Usage{
+		Input:      reported(u.InputTokens, u.JSON.InputTokens),
+		Output:     reported(u.OutputTokens, u.JSON.OutputTokens),
+		CacheRead:  reported(u.InputTokensDetails.CachedTokens, u.InputTokensDetails.JSON.CachedTokens),
+		CacheWrite: reported(u.InputTokensDetails.CacheWriteTokens, u.InputTokensDetails.JSON.CacheWriteTokens),
+	}
+	return reply, nil
+}
+
+var errAssistantImage = errors.New("an assistant message cannot hold an image")
+
+func reported(n int64, field respjson.Field) domain.TokenCount {
+	return domain.TokenCount{Tokens: n, Reported: field.Valid()}
+}
+
+func (s *Sink) params(prompt domain.Prompt) (responses.ResponseNewParams, error) {
+	params := responses.ResponseNewParams{Model: s.model, Store: openai.Bool(false)}
+	if system := prompt.System(); system != "" {
+		params.Instructions = openai.String(system)
+	}
+	for _, t := range prompt.Tools {
+		function := responses.FunctionToolParam{Name: t.Name, Description: openai.String(t.Description), Strict: openai.Bool(false)}
+		// The SDK's own field is a map, which forgets the order of the keys.
+		function.SetExtraFields(map[string]any{"parameters": json.RawMessage(t.Schema)})
+		params.Tools = append(params.Tools, responses.ToolUnionParam{OfFunction: &function})
+	}
+	input := responses.ResponseInputParam{}
+	for i, m := range prompt.Messages {
+		items, err := inputItems(m)
+		if err != nil {
+			return responses.ResponseNewParams{}, fmt.Errorf("encode message %d (id %q) as response input: %w", i, m.ID, err)
+		}
+		input = append(input, items...)
+	}
+	params.Input.OfInputItemList = input
+	return params, nil
+}
+
+func inputItems(m domain.Message) ([]responses.ResponseInputItemUnionParam, error) {
+	switch m.Role {
+	case domain.RoleUser:
+		return []responses.ResponseInputItemUnionParam{userMessage(m)}, nil
+	case domain.RoleAssistant:
+		return assistantItems(m)
+	case domain.RoleTool:
+		return []responses.ResponseInputItemUnionParam{toolOutput(m)}, nil
+	}
+	return nil, fmt.Errorf("no such role: %v", m.Role)
+}
+
+func userMessage(m domain.Message) responses.ResponseInputItemUnionParam {
+	if m.Parts == nil {
+		return responses.ResponseInputItemParamOfMessage(m.Text, responses.EasyInputMessageRoleUser)
+	}
+	content := responses.ResponseInputMessageContentListParam{}
+	for _, p := range m.Parts {
+		switch {
+		case p.IsImage():
+			content = append(content, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
+				ImageURL: openai.String(p.Image.Location()), Detail: responses.ResponseInputImageDetailAuto,
+			}})
+		case p.Text != "":
+			content = append(content, responses.ResponseInputContentParamOfInputText(p.Text))
+		}
+	}
+	return responses.ResponseInputItemParamOfMessage(content, responses.EasyInputMessageRoleUser)
+}
+
+// assistantItems returns the items of an assistant message. Its text is one
+// string, since the protocol's parts of an assistant's message want ids that
+// only the provider gives.
+func assistantItems(m domain.Message) ([]responses.ResponseInputItemUnionParam, error) {
+	text := m.Text
+	for _, p := range m.Parts {
+		if p.IsImage() {
+			return nil, errAssistantImage
+		}
+		text += p.Text
+	}
+	var items []responses.ResponseInputItemUnionParam
+	if text != "" || len(m.ToolCalls) == 0 {
+		items = append(items, responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleAssistant))
+	}
+	for _, c := range m.ToolCalls {
+		items = append(items, responses.ResponseInputItemParamOfFunctionCall(c.Arguments, c.ID, c.Name))
+	}
+	return items, nil
+}
+
+func toolOutput(m domain.Message) responses.ResponseInputItemUnionParam {
+	output := responses.ResponseInputItemParamOfFunctionCallOutput(m.Text)
+	if m.Parts != nil {
+		list := responses.ResponseFunctionCallOutputItemListParam{}
+		for _, p := range m.Parts {
+			switch {
+			case p.IsImage():
+				list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{
+					OfInputImage: &responses.ResponseInputImageContentParam{ImageURL: openai.String(p.Image.Location())},
+				})
+			case p.Text != "":
+				list = append(list, responses.ResponseFunctionCallOutputItemParamOfInputText(p.Text))
+			}
+		}
+		output = responses.ResponseInputItemParamOfFunctionCallOutput(list)
+	}
+	output.OfFunctionCallOutput.CallID = openai.String(m.ToolCallID)
+	return output
+}

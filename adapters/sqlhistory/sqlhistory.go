@@ -1,0 +1,225 @@
+// Package sqlhistory keeps the sessions of the reference harness in a SQL
+// database, through sqlx: in SQLite, or in MySQL and what speaks its protocol.
+// It also reads transcripts, the files from which a session can be loaded.
+//
+// A host with a message table of its own needs none of this.
+package sqlhistory
+
+import (
+	"context"
+	"database/sql"
+	_ "embed" // For the schemas.
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+
+	"sessiondate/domain"
+	"sessiondate/ports"
+)
+
+// SchemaSQLite creates the table message in SQLite, unless it is there.
+//
+//go:embed schema_sqlite.sql
+var SchemaSQLite string
+
+// SchemaMySQL creates the table message in MySQL, MariaDB or TiDB. It is for the
+// operator to run: this package never changes a server's schema.
+//
+//go:embed schema_mysql.sql
+var SchemaMySQL string
+
+// The cast and the comparison of bytes are for the reasons that package
+// sqlstamp gives.
+const (
+	selectMessages = "SELECT id, role, content, parts, tool_calls, tool_call_id, tool_failed, CAST(created_at AS CHAR) AS created_at FROM `message` WHERE session_id = ?%s AND deleted = 0 ORDER BY id ASC"
+	selectAny      = "SELECT COUNT(*) FROM `message` WHERE session_id = ?%s"
+	insertMessage  = "INSERT INTO `message` (session_id, role, content, parts, tool_calls, tool_call_id, tool_failed, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+	sameBytes = " AND BINARY session_id = ?"
+)
+
+// ErrSessionExists is the error of creating a session that has messages.
+var ErrSessionExists = errors.New("the session exists")
+
+// A Store keeps sessions in a table named message.
+type Store struct {
+	db     *sqlx.DB
+	sqlite bool
+}
+
+var _ ports.History = (*Store)(nil)
+
+// New returns a store over db. The caller opens db, sees to its schema, and
+// closes it. A db whose driver's name contains "sqlite" is used as SQLite, and
+// every other as MySQL's family.
+func New(db *sqlx.DB) *Store {
+	return &Store{db, strings.Contains(db.DriverName(), "sqlite")}
+}
+
+// row is a row of the table.
+type row struct {
+	ID         string         `db:"id"`
+	Role       string         `db:"role"`
+	Content    string         `db:"content"`
+	Parts      sql.NullString `db:"parts"`
+	ToolCalls  sql.NullString `db:"tool_calls"`
+	ToolCallID sql.NullString `db:"tool_call_id"`
+	ToolFailed bool           `db:"tool_failed"`
+	CreatedAt  sql.NullString `db:"created_at"`
+}
+
+// Messages implements [ports.History]. A row that holds no message is an error
+// that names the message.
+func (s *Store) Messages(ctx context.Context, sessionID string) ([]domain.Message, error) {
+	messages, err := s.messages(ctx, sessionID)
+	if err != nil {
+		return nil, fmt.Errorf("read messages of session %s: %w", sessionID, err)
+	}
+	return messages, nil
+}
+
+func (s *Store) messages(ctx context.Context, sessionID string) (messages []domain.Message, err error) {
+	query, args := s.ofSession(selectMessages, sessionID)
+	rows, err := s.db.QueryxContext(ctx, query, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		// A server that dies while it sends rows says so here.
+		if closeErr := rows.Close(); err == nil && closeErr != nil {
+			messages, err = nil, closeErr
+		}
+	}()
+	for rows.Next() {
+		var r row
+		if err := rows.StructScan(&r); err != nil {
+			return nil, err
+		}
+		m, err := r.message()
+		if err != nil {
+			return nil, fmt.Errorf("message %s: %w", r.ID, err)
+		}
+		messages = append(messages, m)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return messages, nil
+}
+
+func (r row) message() (domain.Message, error) {
+	role, err := domain.ParseRole(r.Role)
+	if err != nil {
+		return domain.Message{}, err
+	}
+	m := domain.Message{
+		ID: r.ID, Role: role, Text: r.Content,
+		ToolCallID: r.ToolCallID.String, ToolFailed: r.ToolFailed, CreatedAt: r.CreatedAt.String,
+	}
+	if r.Parts.Valid {
+		if m.Parts, err = decodeParts([]byte(r.Parts.String)); err != nil {
+			return domain.Message{}, err
+		}
+	}
+	if r.ToolCalls.Valid {
+		if m.ToolCalls, err = decodeToolCalls([]byte(r.ToolCalls.String)); err != nil {
+			return domain.Message{}, err
+		}
+	}
+	return m, nil
+}
+
+// ofSession completes a query about one session for the store's dialect.
+func (s *Store) ofSession(query, sessionID string) (string, []any) {
+	if s.sqlite {
+		return fmt.Sprintf(query, ""), []any{sessionID}
+	}
+	return fmt.Sprintf(query, sameBytes), []any{sessionID, sessionID}
+}
+
+// Append adds messages at the end of a session, all or none. The ids are the
+// store's, and those in messages are ignored. SQLite keeps a stored time as it
+// is spelled; a server's DATETIME keeps its date and its time to the second.
+func (s *Store) Append(ctx context.Context, sessionID string, messages ...domain.Message) error {
+	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error { return s.insert(ctx, tx, sessionID, messages) })
+	if err != nil {
+		return fmt.Errorf("store messages of session %s: %w", sessionID, err)
+	}
+	return nil
+}
+
+// Create stores a new session, all of it or nothing. The error wraps
+// [ErrSessionExists] if the session has messages, deleted ones included.
+func (s *Store) Create(ctx context.Context, sessionID string, messages []domain.Message) error {
+	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error {
+		var n int
+		query, args := s.ofSession(selectAny, sessionID)
+		if err := tx.GetContext(ctx, &n, query, args...); err != nil {
+			return err
+		}
+		if n > 0 {
+			return fmt.Errorf("%w and has messages: %d", ErrSessionExists, n)
+		}
+		return s.insert(ctx, tx, sessionID, messages)
+	})
+	if err != nil {
+		return fmt.Errorf("create session %s: %w", sessionID, err)
+	}
+	return nil
+}
+
+func (s *Store) inTransaction(ctx context.Context, do func(*sqlx.Tx) error) (err error) {
+	tx, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, rollback(tx))
+		}
+	}()
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func rollback(tx *sqlx.Tx) error {
+	if err := tx.Rollback(); !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	return nil
+}
+
+func (s *Store) insert(ctx context.Context, tx *sqlx.Tx, sessionID string, messages []domain.Message) error {
+	for i, m := range messages {
+		parts, err := encodeParts(m.Parts)
+		if err != nil {
+			return fmt.Errorf("message %d: %w", i, err)
+		}
+		calls, err := encodeToolCalls(m.ToolCalls)
+		if err != nil {
+			return fmt.Errorf("message %d: %w", i, err)
+		}
+		_, err = tx.ExecContext(ctx, insertMessage, sessionID, strings.ToUpper(m.Role.String()), m.Text,
+			parts, calls, orNull(m.ToolCallID), m.ToolFailed, orNull(s.storedTime(m.CreatedAt)))
+		if err != nil {
+			return fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// storedTime spells a creation time as the store takes it. A server would round
+// a fraction of a second, and 23:59:59.6 would become the next day.
+func (s *Store) storedTime(createdAt string) string {
+	const wholeSeconds = len("2006-01-02 15:04:05")
+	if s.sqlite || len(createdAt) < wholeSeconds {
+		return createdAt
+	}
+	return strings.Replace(createdAt[:wholeSeconds], "T", " ", 1)
+}
+
+func orNull(s string) sql.NullString { return sql.NullString{String: s, Valid: s != ""} }

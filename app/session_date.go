@@ -1,0 +1,203 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"sessiondate/domain"
+	"sessiondate/ports"
+)
+
+// Options configures a [SessionDate]. Its zero value is anchor-only.
+type Options struct {
+	// Stamps reads the stored times of user messages. If it is nil, prompts are
+	// anchored on the window that they show and carry no notice (R10). Beware of
+	// a nil pointer in this interface: it is not nil.
+	Stamps ports.SessionStampReader
+
+	// Now is the clock, for sessions without a user message (R2). If it is nil,
+	// it is time.Now.
+	Now func() time.Time
+
+	// Zone is where the clock's date is taken. If it is nil, it is
+	// Asia/Shanghai. No stored time is ever converted to it.
+	Zone *time.Location
+
+	// Logger is told once, at start-up, that there is no stamp reader, and of
+	// messages whose stored time is no date, by their id. No content is logged.
+	// If it is nil, nothing is.
+	Logger *slog.Logger
+}
+
+// shanghai is the zone of Asia/Shanghai since 1991. It is fixed so that no
+// machine needs a zone database to know the default.
+var shanghai = time.FixedZone("Asia/Shanghai", 8*60*60)
+
+// A SessionDate finds out what a prompt must say of the date. It keeps nothing
+// between calls and is safe for concurrent use.
+type SessionDate struct {
+	stamps ports.SessionStampReader
+	now    func() time.Time
+	zone   *time.Location
+	logger *slog.Logger
+}
+
+// NewSessionDate returns a SessionDate. If there is no stamp reader, it says so
+// in one line of the log.
+func NewSessionDate(o Options) *SessionDate {
+	s := &SessionDate{stamps: o.Stamps, now: o.Now, zone: o.Zone, logger: o.Logger}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.zone == nil {
+		s.zone = shanghai
+	}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if s.stamps == nil {
+		s.logger.Warn("no session stamp reader: prompts are anchored and carry no date-change notice")
+	}
+	return s
+}
+
+// A WindowMessage is what [SessionDate.Resolve] needs to know of one message of
+// a window.
+type WindowMessage struct {
+	// ID is the stored message's id, as the store spells it.
+	ID string
+	// Role is who the message is from.
+	Role domain.Role
+	// CreatedAt is the stored creation time, as it was stored, and empty for a
+	// message that is not stored, such as a handoff or a system notice.
+	CreatedAt string
+}
+
+// A Window is the part of a session's history that a prompt shows.
+type Window struct {
+	// SessionID is the session's id.
+	SessionID string
+	// Messages are the window's messages, oldest first.
+	Messages []WindowMessage
+	// Wording is how the model is told.
+	Wording domain.Wording
+}
+
+// A Notice is a date-change notice and where it goes.
+type Notice struct {
+	// Index is the index of the window's message that the notice precedes.
+	Index int
+	// Date is the date that the notice states.
+	Date domain.Date
+	// Text is the notice, tag included: what goes in front of the message's
+	// content, with an empty line between, as [domain.Message.WithNotice] does.
+	Text string
+}
+
+// Dates is what a prompt must say of the date.
+type Dates struct {
+	// Anchor is the date that the system prompt states.
+	Anchor domain.Anchor
+	// Section is the text of the current-date section.
+	Section string
+	// Notices are the notices, in the order of the window.
+	Notices []Notice
+}
+
+// Resolve returns what a prompt with the given window must say of the date: the
+// anchor (R1, R2, R10), the section's text (R11) and the notices (R4, R12). It
+// reads the stamps anew each time, so it heals when messages are deleted.
+//
+// An error is the stamp reader's, wrapped; it names the session. There is no
+// prompt to be sent then: one with other dates would be cached as if it were
+// right.
+func (s *SessionDate) Resolve(ctx context.Context, w Window) (Dates, error) {
+	if err := ctx.Err(); err != nil {
+		return Dates{}, fmt.Errorf("resolve dates of session %s: %w", w.SessionID, err)
+	}
+	log := undatedLog{logger: s.logger, sessionID: w.SessionID}
+	window := make([]domain.Entry, len(w.Messages))
+	firstStored, dated := "", false
+	for i, m := range w.Messages {
+		window[i].Role = m.Role
+		if m.Role != domain.RoleUser || m == (WindowMessage{Role: domain.RoleUser}) {
+			continue
+		}
+		if firstStored == "" {
+			firstStored = m.ID
+		}
+		window[i].Date = log.storedDate(ctx, domain.Stamp{MessageID: m.ID, CreatedAt: m.CreatedAt})
+		dated = dated || !window[i].Date.IsZero()
+	}
+
+	var first domain.Date
+	if s.stamps != nil {
+		stamp, err := s.stamps.FirstUserStamp(ctx, w.SessionID)
+		if err != nil {
+			return Dates{}, fmt.Errorf("anchor session %s: %w", w.SessionID, err)
+		}
+		if !stamp.IsZero() {
+			first = log.storedDate(ctx, stamp)
+		}
+	}
+	d := Dates{Anchor: domain.ResolveAnchor(first, window, domain.DateOf(s.now().In(s.zone)))}
+	d.Section = w.Wording.CurrentDate(d.Anchor.Date)
+	if s.stamps == nil || !dated {
+		return d, nil
+	}
+
+	before, err := s.before(ctx, w.SessionID, firstStored, &log)
+	if err != nil {
+		return Dates{}, err
+	}
+	for _, c := range domain.Changes(window, d.Anchor.Date, before) {
+		d.Notices = append(d.Notices, Notice{c.Index, c.Date, w.Wording.Notice(c.Date)})
+	}
+	return d, nil
+}
+
+// before finds out what stands before the window whose first stored user
+// message has the id first.
+func (s *SessionDate) before(ctx context.Context, sessionID, first string, log *undatedLog) (domain.Before, error) {
+	var before domain.Before
+	for id := first; id != ""; {
+		stamp, err := s.stamps.PreviousUserStamp(ctx, sessionID, id)
+		if err != nil {
+			return domain.Before{}, fmt.Errorf("look before the window of session %s: %w", sessionID, err)
+		}
+		if stamp.IsZero() {
+			return before, nil
+		}
+		before.Boundary = true
+		before.Previous = log.storedDate(ctx, stamp)
+		if !before.Previous.IsZero() {
+			return before, nil
+		}
+		id = stamp.MessageID
+	}
+	return before, nil
+}
+
+// An undatedLog logs each message of one prompt that has no date once (R3).
+type undatedLog struct {
+	logger    *slog.Logger
+	sessionID string
+	logged    map[string]bool
+}
+
+// storedDate returns the stamp's date, and no date with a line in the log if it
+// has none.
+func (l *undatedLog) storedDate(ctx context.Context, stamp domain.Stamp) domain.Date {
+	date, err := domain.StoredDate(stamp.CreatedAt)
+	if err != nil && !l.logged[stamp.MessageID] {
+		if l.logged == nil {
+			l.logged = make(map[string]bool)
+		}
+		l.logged[stamp.MessageID] = true
+		l.logger.LogAttrs(ctx, slog.LevelWarn, "stored time of user message is no date",
+			slog.String("session", l.sessionID), slog.String("message", stamp.MessageID), slog.String("reason", err.Error()))
+	}
+	return date
+}

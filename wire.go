@@ -1,0 +1,51 @@
+//go:build wireinject
+
+package sessiondate
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/google/wire"
+	"github.com/jmoiron/sqlx"
+
+	"sessiondate/adapters/sqlstamp"
+	"sessiondate/app"
+	"sessiondate/ports"
+)
+
+// A Host is what an agent harness brings along. History and Sink are needed; the
+// rest may be left out.
+type Host struct {
+	// DB has the table message, from which stamps are read. The host opens it
+	// and closes it. If it is nil, prompts are anchor-only (R10).
+	DB *sqlx.DB
+	// History holds the messages of sessions.
+	History ports.History
+	// Sink takes prompts to the model.
+	Sink ports.PromptSink
+	// Now, Zone and Logger are as in [app.Options].
+	Now    func() time.Time
+	Zone   *time.Location
+	Logger *slog.Logger
+}
+
+// New returns the prompt engine of a host.
+func New(host Host) *app.PromptEngine {
+	panic(wire.Build(
+		wire.FieldsOf(new(Host), "DB", "History", "Sink", "Now", "Zone", "Logger"),
+		stampReader,
+		wire.Struct(new(app.Options), "*"),
+		app.NewSessionDate,
+		app.NewPromptEngine,
+	))
+}
+
+// stampReader returns a nil interface if db is nil, and not an interface that
+// holds a nil *sqlstamp.Reader, so that app can tell that there is none.
+func stampReader(db *sqlx.DB) ports.SessionStampReader {
+	if db == nil {
+		return nil
+	}
+	return sqlstamp.New(db)
+}
