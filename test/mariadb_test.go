@@ -1,0 +1,147 @@
+package test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// The specs run against a real MariaDB server, which the run starts itself, on a
+// socket and in a folder of its own. Where the server is not installed, a run
+// that is CI's or root's installs Debian's packages. Elsewhere its specs are
+// skipped, and one line at the end says so.
+
+// mariaDBSocket is the server's socket, and empty if there is no server.
+var mariaDBSocket string
+
+var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	if err := findMariaDB(ctx); err != nil {
+		Expect(os.Getenv("CI")).To(BeEmpty(), "CI needs MariaDB: %v", err)
+		AddReportEntry("SKIPPED: every spec on MariaDB, which is not installed: "+err.Error(), ReportEntryVisibilityAlways)
+		return nil
+	}
+	return []byte(startMariaDB(ctx))
+}, func(socket []byte) {
+	mariaDBSocket = string(socket)
+}, NodeTimeout(5*time.Minute))
+
+// findMariaDB sees to it that the server's programs are there.
+func findMariaDB(ctx context.Context) error {
+	err := lookUpMariaDB()
+	if err == nil || os.Getenv("CI") == "" && os.Geteuid() != 0 {
+		return err
+	}
+	for _, args := range [][]string{
+		{"update"},
+		{"install", "--yes", "--no-install-recommends", "mariadb-server-core", "mariadb-client-core"},
+	} {
+		apt := exec.CommandContext(ctx, "apt-get", args...)
+		apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+		if output, err := apt.CombinedOutput(); err != nil {
+			return fmt.Errorf("apt-get %s: %w: %s", args[0], err, output)
+		}
+	}
+	return lookUpMariaDB()
+}
+
+// lookUpMariaDB reports which of the server's programs is missing.
+func lookUpMariaDB() error {
+	// Debian keeps servers where an ordinary user does not look for programs.
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin"); err != nil {
+		return err
+	}
+	for _, program := range []string{"mariadbd", "mariadb-install-db", "my_print_defaults"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startMariaDB starts the server and returns its socket. It is stopped when the
+// suite ends.
+func startMariaDB(ctx context.Context) string {
+	dir, err := os.MkdirTemp("", "mdb")
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(os.RemoveAll, dir)
+	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
+	var user []string
+	if os.Geteuid() == 0 {
+		user = []string{"--user=root"}
+	}
+
+	install := exec.CommandContext(ctx, "mariadb-install-db",
+		append([]string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}, user...)...)
+	if output, err := install.CombinedOutput(); err != nil {
+		Fail(fmt.Sprintf("mariadb-install-db: %v: %s", err, output))
+	}
+
+	var log bytes.Buffer
+	server := exec.Command("mariadbd",
+		append([]string{"--no-defaults", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--datadir=" + data, "--socket=" + socket}, user...)...)
+	server.Stdout, server.Stderr = &log, &log
+	Expect(server.Start()).To(Succeed())
+	DeferCleanup(func() {
+		Expect(server.Process.Signal(syscall.SIGTERM)).To(Succeed())
+		Expect(server.Wait()).To(Succeed(), "%s", &log)
+	})
+
+	db := connectMariaDB(socket, "", "")
+	defer db.Close()
+	Eventually(db.PingContext).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	return socket
+}
+
+// connectMariaDB opens a database of the server. Parameters are those of a DSN,
+// such as "parseTime=true&loc=UTC".
+func connectMariaDB(socket, database, parameters string) *sqlx.DB {
+	GinkgoHelper()
+	config, err := mysql.ParseDSN("root@unix(" + socket + ")/" + database + "?" + parameters)
+	Expect(err).NotTo(HaveOccurred())
+	connector, err := mysql.NewConnector(config)
+	Expect(err).NotTo(HaveOccurred())
+	return sqlx.NewDb(sql.OpenDB(connector), "mysql")
+}
+
+// mariaDBDatabases counts the databases made by this process.
+var mariaDBDatabases atomic.Int64
+
+// newMariaDB returns the name of a new and empty database on the server, which
+// is dropped when the spec ends.
+func newMariaDB(ctx context.Context) string {
+	GinkgoHelper()
+	if mariaDBSocket == "" {
+		Skip("MariaDB is not installed")
+	}
+	name := fmt.Sprintf("spec_%d_%d", GinkgoParallelProcess(), mariaDBDatabases.Add(1))
+	db := connectMariaDB(mariaDBSocket, "", "")
+	DeferCleanup(func(ctx SpecContext) {
+		defer db.Close()
+		_, err := db.ExecContext(ctx, "DROP DATABASE "+name)
+		Expect(err).NotTo(HaveOccurred())
+	})
+	_, err := db.ExecContext(ctx, "CREATE DATABASE "+name+" DEFAULT CHARACTER SET utf8mb4")
+	Expect(err).NotTo(HaveOccurred())
+	return name
+}
+
+// openMariaDB opens a database that newMariaDB made. It is closed when the spec
+// ends.
+func openMariaDB(name, parameters string) *sqlx.DB {
+	GinkgoHelper()
+	db := connectMariaDB(mariaDBSocket, name, parameters)
+	DeferCleanup(db.Close)
+	return db
+}
