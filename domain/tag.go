@@ -25,7 +25,7 @@ func (m Message) EscapeTags() Message {
 		return m
 	}
 	if m.Parts == nil {
-		m.Text = escapeTags(m.Text, nil)
+		m.Text = EscapeTags(m.Text)
 		return m
 	}
 	var parts []Part
@@ -47,6 +47,11 @@ func (m Message) EscapeTags() Message {
 	}
 	return m
 }
+
+// EscapeTags returns text with every date-change tag in it made harmless, as
+// [Message.EscapeTags] does. It is for a host with message types of its own, to
+// be called on the text of user messages.
+func EscapeTags(text string) string { return escapeTags(text, nil) }
 
 // escapeTags escapes the tags that begin in s, the text of the part that rest
 // follows.
