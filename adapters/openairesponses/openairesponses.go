@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/respjson"
@@ -140,13 +141,15 @@ func userMessage(m domain.Message) responses.ResponseInputItemUnionParam {
 // string, since the protocol's parts of an assistant's message want ids that
 // only the provider gives.
 func assistantItems(m domain.Message) ([]responses.ResponseInputItemUnionParam, error) {
-	text := m.Text
+	var b strings.Builder
+	b.WriteString(m.Text)
 	for _, p := range m.Parts {
 		if p.IsImage() {
 			return nil, errAssistantImage
 		}
-		text += p.Text
+		b.WriteString(p.Text)
 	}
+	text := b.String()
 	var items []responses.ResponseInputItemUnionParam
 	if text != "" || len(m.ToolCalls) == 0 {
 		items = append(items, responses.ResponseInputItemParamOfMessage(text, responses.EasyInputMessageRoleAssistant))

@@ -1,0 +1,50 @@
+# The developer tools are tool lines of go.mod and of .ci/lint/go.mod.
+
+GOLANGCI := go tool -modfile=.ci/lint/go.mod golangci-lint
+FUZZTIME ?= 10s
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+.PHONY: check
+check: verify lint boundaries test race ## all that CI runs, but for the fuzzing
+
+.PHONY: test
+test: ## run every spec
+	go tool ginkgo -r --fail-on-pending --fail-on-empty
+
+.PHONY: race
+race: ## run every spec under the race detector, in random order
+	go tool ginkgo -r --race --randomize-all --fail-on-pending --fail-on-empty
+
+.PHONY: fuzz
+fuzz: ## run each fuzz target for FUZZTIME
+	@for target in $$(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' domain | sed 's/^func //'); do \
+		echo "$$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./domain || exit 1; \
+	done
+
+.PHONY: golden
+golden: ## write the golden files anew, to be reviewed like code
+	go test ./test -update
+
+.PHONY: generate
+generate: ## write wire_gen.go anew
+	go tool wire gen .
+
+.PHONY: verify
+verify: ## check that what is generated and pinned is up to date
+	go mod tidy -diff
+	go tool wire diff .
+	go vet ./...
+	go vet -tags wireinject .
+
+.PHONY: lint
+lint: ## run the linter, import boundaries and formatting included
+	$(GOLANGCI) run ./...
+
+.PHONY: boundaries
+boundaries: ## show that the linter's import boundaries catch what they are for
+	.ci/boundaries
