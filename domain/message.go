@@ -109,6 +109,11 @@ type ToolCall struct {
 	Arguments string
 }
 
+// HasContent reports whether m holds a text that is not empty, or an image.
+func (m Message) HasContent() bool {
+	return m.Text != "" || slices.ContainsFunc(m.Parts, func(p Part) bool { return p != Part{} })
+}
+
 // Clone returns a copy of m that shares no slice with it.
 func (m Message) Clone() Message {
 	m.Parts = slices.Clone(m.Parts)
@@ -123,8 +128,8 @@ const (
 )
 
 // IsRealUserMessage reports whether m is a user's own: a user message that is
-// neither a handoff nor a system notice. The content as stored decides; a
-// date-change notice in front changes nothing.
+// neither a handoff nor a system notice. With a date-change notice in front it
+// still is one. A handoff and a system notice have no date, and so no notice.
 func (m Message) IsRealUserMessage() bool {
 	if m.Role != RoleUser {
 		return false

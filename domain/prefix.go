@@ -2,6 +2,7 @@ package domain
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -23,6 +24,9 @@ func PrefixUnits(body []byte, fields ...string) ([]PrefixUnit, error) {
 	if err := json.Unmarshal(body, &values); err != nil {
 		return nil, fmt.Errorf("find the prefix units of a request: %w", err)
 	}
+	if values == nil {
+		return nil, errors.New("find the prefix units of a request: the body is null")
+	}
 	var units []PrefixUnit
 	for _, field := range fields {
 		value, ok := values[field]
@@ -30,7 +34,7 @@ func PrefixUnits(body []byte, fields ...string) ([]PrefixUnit, error) {
 			continue
 		}
 		var elements []json.RawMessage
-		if json.Unmarshal(value, &elements) != nil {
+		if json.Unmarshal(value, &elements) != nil || elements == nil {
 			units = append(units, PrefixUnit{field, value})
 			continue
 		}

@@ -155,8 +155,10 @@ var _ = Describe("Case A29: a list as content that loses the injection (NousRese
 		Entry("of an image and a text", []domain.Part{{Image: domain.Image{MediaType: "image/png", Data: pixels}}, {Text: "What is this?"}},
 			"image", "text"),
 		Entry("of texts and images in turn", []domain.Part{
-			{Text: "One."}, {Image: domain.Image{MediaType: "image/png", Data: pixels}},
-			{Text: "Two."}, {Image: domain.Image{MediaType: "image/png", Data: pixels}},
+			{Text: "One."},
+			{Image: domain.Image{MediaType: "image/png", Data: pixels}},
+			{Text: "Two."},
+			{Image: domain.Image{MediaType: "image/png", Data: pixels}},
 		}, "text", "image", "text", "image"),
 	)
 })

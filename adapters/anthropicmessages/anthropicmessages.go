@@ -62,6 +62,9 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 	if err != nil {
 		return domain.Reply{}, fmt.Errorf("request message of %s: %w", s.model, err)
 	}
+	if !message.JSON.Content.Valid() {
+		return domain.Reply{}, fmt.Errorf("request message of %s: %w", s.model, errNoContent)
+	}
 	var reply domain.Reply
 	for _, block := range message.Content {
 		switch block := block.AsAny().(type) {
@@ -83,7 +86,10 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 	return reply, nil
 }
 
-var errAssistantImage = errors.New("an assistant message cannot hold an image")
+var (
+	errNoContent      = errors.New("the answer has no content")
+	errAssistantImage = errors.New("an assistant message cannot hold an image")
+)
 
 func reported(n int64, field respjson.Field) domain.TokenCount {
 	return domain.TokenCount{Tokens: n, Reported: field.Valid()}
@@ -179,7 +185,7 @@ func toolInput(arguments string) any {
 	switch {
 	case arguments == "":
 		return json.RawMessage("{}")
-	case json.Unmarshal([]byte(arguments), &object) != nil:
+	case json.Unmarshal([]byte(arguments), &object) != nil, object == nil: // null is no object.
 		return struct {
 			Arguments string `json:"arguments"`
 		}{arguments}

@@ -5,7 +5,6 @@ package memory
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 
 	"sessiondate/domain"
@@ -17,7 +16,13 @@ import (
 // use. It is safe for concurrent use.
 type Sessions struct {
 	mu       sync.RWMutex
-	messages map[string][]domain.Message
+	messages map[string][]message
+}
+
+// A message is deleted softly: it keeps its place in the order.
+type message struct {
+	domain.Message
+	deleted bool
 }
 
 var (
@@ -31,16 +36,22 @@ func (s *Sessions) Add(sessionID string, messages ...domain.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.messages == nil {
-		s.messages = make(map[string][]domain.Message)
+		s.messages = make(map[string][]message)
 	}
-	s.messages[sessionID] = append(s.messages[sessionID], copied(messages)...)
+	for _, m := range messages {
+		s.messages[sessionID] = append(s.messages[sessionID], message{Message: m.Clone()})
+	}
 }
 
 // Delete soft-deletes a message: no reading finds it again.
 func (s *Sessions) Delete(sessionID, messageID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.messages[sessionID] = slices.DeleteFunc(s.messages[sessionID], func(m domain.Message) bool { return m.ID == messageID })
+	for i, m := range s.messages[sessionID] {
+		if m.ID == messageID {
+			s.messages[sessionID][i].deleted = true
+		}
+	}
 }
 
 // FirstUserStamp implements [ports.SessionStampReader].
@@ -51,7 +62,7 @@ func (s *Sessions) FirstUserStamp(ctx context.Context, sessionID string) (domain
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, m := range s.messages[sessionID] {
-		if m.Role == domain.RoleUser {
+		if m.Role == domain.RoleUser && !m.deleted {
 			return domain.Stamp{MessageID: m.ID, CreatedAt: m.CreatedAt}, nil
 		}
 	}
@@ -70,7 +81,7 @@ func (s *Sessions) PreviousUserStamp(ctx context.Context, sessionID, beforeID st
 		if m.ID == beforeID {
 			return previous, nil
 		}
-		if m.Role == domain.RoleUser {
+		if m.Role == domain.RoleUser && !m.deleted {
 			previous = domain.Stamp{MessageID: m.ID, CreatedAt: m.CreatedAt}
 		}
 	}
@@ -84,14 +95,11 @@ func (s *Sessions) Messages(ctx context.Context, sessionID string) ([]domain.Mes
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return copied(s.messages[sessionID]), nil
-}
-
-// copied returns a copy of messages that shares no slice with them.
-func copied(messages []domain.Message) []domain.Message {
-	messages = slices.Clone(messages)
-	for i, m := range messages {
-		messages[i] = m.Clone()
+	var messages []domain.Message
+	for _, m := range s.messages[sessionID] {
+		if !m.deleted {
+			messages = append(messages, m.Clone())
+		}
 	}
-	return messages
+	return messages, nil
 }

@@ -97,7 +97,10 @@ func (s *Sink) params(prompt domain.Prompt) (openai.ChatCompletionNewParams, err
 	for i, m := range prompt.Messages {
 		switch m.Role {
 		case domain.RoleUser:
-			params.Messages = append(params.Messages, userMessage(m))
+			// The protocol takes no list of no parts.
+			if m.Parts == nil || m.HasContent() {
+				params.Messages = append(params.Messages, userMessage(m))
+			}
 		case domain.RoleAssistant:
 			assistant, err := assistantMessage(m)
 			if err != nil {

@@ -61,6 +61,9 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 	if response.Status == responses.ResponseStatusFailed {
 		return domain.Reply{}, fmt.Errorf("request response of %s: %w", s.model, errors.New(response.Error.Message))
 	}
+	if !response.JSON.Output.Valid() {
+		return domain.Reply{}, fmt.Errorf("request response of %s: %w", s.model, errNoOutput)
+	}
 	reply := domain.Reply{Text: response.OutputText()}
 	for _, item := range response.Output {
 		if item.Type == "function_call" {
@@ -78,7 +81,10 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 	return reply, nil
 }
 
-var errAssistantImage = errors.New("an assistant message cannot hold an image")
+var (
+	errNoOutput       = errors.New("the answer has no output")
+	errAssistantImage = errors.New("an assistant message cannot hold an image")
+)
 
 func reported(n int64, field respjson.Field) domain.TokenCount {
 	return domain.TokenCount{Tokens: n, Reported: field.Valid()}
@@ -110,6 +116,10 @@ func (s *Sink) params(prompt domain.Prompt) (responses.ResponseNewParams, error)
 func inputItems(m domain.Message) ([]responses.ResponseInputItemUnionParam, error) {
 	switch m.Role {
 	case domain.RoleUser:
+		// The protocol takes no list of no parts.
+		if m.Parts != nil && !m.HasContent() {
+			return nil, nil
+		}
 		return []responses.ResponseInputItemUnionParam{userMessage(m)}, nil
 	case domain.RoleAssistant:
 		return assistantItems(m)

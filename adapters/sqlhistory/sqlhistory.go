@@ -37,7 +37,8 @@ const (
 	selectAny      = "SELECT COUNT(*) FROM `message` WHERE session_id = ?%s"
 	insertMessage  = "INSERT INTO `message` (session_id, role, content, parts, tool_calls, tool_call_id, tool_failed, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
-	sameBytes = " AND BINARY session_id = ?"
+	sameBytesMySQL  = " AND BINARY CONVERT(session_id USING utf8mb4) = ?"
+	sameBytesSQLite = " AND CAST(session_id AS BLOB) = CAST(? AS BLOB)"
 )
 
 // ErrSessionExists is the error of creating a session that has messages.
@@ -133,8 +134,9 @@ func (r row) message() (domain.Message, error) {
 
 // ofSession completes a query about one session for the store's dialect.
 func (s *Store) ofSession(query, sessionID string) (string, []any) {
+	sameBytes := sameBytesMySQL
 	if s.sqlite {
-		return fmt.Sprintf(query, ""), []any{sessionID}
+		sameBytes = sameBytesSQLite
 	}
 	return fmt.Sprintf(query, sameBytes), []any{sessionID, sessionID}
 }

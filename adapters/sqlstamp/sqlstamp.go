@@ -30,17 +30,19 @@ const (
 	selectPrevious = "SELECT id, CAST(created_at AS CHAR) AS createdAt FROM `message` WHERE session_id = ?%s AND role = 'USER' AND deleted = 0 AND id < ? ORDER BY id DESC LIMIT 1"
 )
 
-// sameBytes stands behind the comparison of the session's id on MySQL's family,
-// whose collations hold ids for equal that differ in case, accents, trailing
-// spaces or emoji, and whose numeric columns hold '7abc' for 7. The plain
-// comparison before it finds the rows in the index.
-const sameBytes = " AND BINARY session_id = ?"
+// What stands behind the comparison of the session's id, because a column's
+// collation may hold ids for equal that differ in case, accents, trailing spaces
+// or emoji, and a numeric column holds '7abc' (MySQL's family) or '07' (both) for
+// 7. The plain comparison before it finds the rows in the index. The conversion is
+// for columns in another character set than the connection's, which is utf8mb4.
+const (
+	sameBytesMySQL  = " AND BINARY CONVERT(session_id USING utf8mb4) = ?"
+	sameBytesSQLite = " AND CAST(session_id AS BLOB) = CAST(? AS BLOB)"
+)
 
 // A Reader is a [ports.SessionStampReader] over a table named message.
 type Reader struct {
-	db *sqlx.DB
-	// idArguments is how often a statement takes the session's id.
-	idArguments     int
+	db              *sqlx.DB
 	first, previous string
 }
 
@@ -50,15 +52,16 @@ var _ ports.SessionStampReader = (*Reader)(nil)
 // closes it. A db whose driver's name contains "sqlite" is read as SQLite, and
 // every other as MySQL's family.
 func New(db *sqlx.DB) *Reader {
+	sameBytes := sameBytesMySQL
 	if strings.Contains(db.DriverName(), "sqlite") {
-		return &Reader{db, 1, fmt.Sprintf(selectFirst, ""), fmt.Sprintf(selectPrevious, "")}
+		sameBytes = sameBytesSQLite
 	}
-	return &Reader{db, 2, fmt.Sprintf(selectFirst, sameBytes), fmt.Sprintf(selectPrevious, sameBytes)}
+	return &Reader{db, fmt.Sprintf(selectFirst, sameBytes), fmt.Sprintf(selectPrevious, sameBytes)}
 }
 
 // FirstUserStamp implements [ports.SessionStampReader].
 func (r *Reader) FirstUserStamp(ctx context.Context, sessionID string) (domain.Stamp, error) {
-	s, err := r.stamp(ctx, r.first, r.arguments(sessionID)...)
+	s, err := r.stamp(ctx, r.first, sessionID, sessionID)
 	if err != nil {
 		return domain.Stamp{}, fmt.Errorf("read first user stamp of session %s: %w", sessionID, err)
 	}
@@ -67,25 +70,16 @@ func (r *Reader) FirstUserStamp(ctx context.Context, sessionID string) (domain.S
 
 // PreviousUserStamp implements [ports.SessionStampReader].
 func (r *Reader) PreviousUserStamp(ctx context.Context, sessionID, beforeID string) (domain.Stamp, error) {
-	s, err := r.stamp(ctx, r.previous, append(r.arguments(sessionID), beforeID)...)
+	s, err := r.stamp(ctx, r.previous, sessionID, sessionID, beforeID)
 	if err != nil {
 		return domain.Stamp{}, fmt.Errorf("read user stamp of session %s before message %s: %w", sessionID, beforeID, err)
 	}
 	return s, nil
 }
 
-// arguments returns the arguments of a statement that stand for the session's
-// id. They are strings also where the column is a number: a number compared
-// with a text column reads the whole table, a string compared with a number
-// column does not.
-func (r *Reader) arguments(sessionID string) []any {
-	args := make([]any, 0, r.idArguments+1)
-	for range r.idArguments {
-		args = append(args, sessionID)
-	}
-	return args
-}
-
+// The ids are sent as strings also where the column is a number: a number
+// compared with a text column reads the whole table, a string compared with a
+// number column does not.
 func (r *Reader) stamp(ctx context.Context, query string, args ...any) (domain.Stamp, error) {
 	var row struct {
 		ID        string         `db:"id"`

@@ -225,8 +225,14 @@ func (d *demo) print(out io.Writer, next string) error {
 	t.Style().Format.Header = text.FormatDefault
 	t.Style().Format.Footer = text.FormatDefault
 	merged := table.RowConfig{AutoMerge: true, AutoMergeAlign: text.AlignCenter}
-	t.AppendHeader(table.Row{"", "", "sessiondate", "sessiondate", "sessiondate", "sessiondate", "sessiondate",
-		"date recomputed in the prompt", "date recomputed in the prompt", "date recomputed in the prompt", "date recomputed in the prompt"}, merged)
+	header := table.Row{"", ""}
+	for range 5 {
+		header = append(header, "sessiondate")
+	}
+	for range 4 {
+		header = append(header, "date recomputed in the prompt")
+	}
+	t.AppendHeader(header, merged)
 	t.AppendHeader(table.Row{"", "stored time", "prompt says", "notice", "bytes", "repeated", "", "prompt says", "bytes", "repeated", ""})
 	t.AppendRows(d.rows)
 	t.AppendFooter(table.Row{"", "all turns", "", "", d.anchored.sent, d.anchored.repeated, "", "", d.recomputed.sent, d.recomputed.repeated, ""})
