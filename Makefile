@@ -14,7 +14,7 @@ check: verify lint boundaries test race ## all that CI runs, but for the fuzzing
 
 .PHONY: test
 test: ## run every spec
-	go tool ginkgo -r --fail-on-pending --fail-on-empty
+	go tool ginkgo -r --succinct=false --fail-on-pending --fail-on-empty
 
 .PHONY: race
 race: ## run every spec under the race detector, in random order
