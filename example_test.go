@@ -80,7 +80,7 @@ func ExampleNew() {
 	reply, err := engine.Send(ctx, app.PromptRequest{
 		SessionID: "42",
 		Sections:  []domain.Section{{Name: "persona", Text: "You are helpful."}, {Name: domain.CurrentDateSection}},
-	})
+	}, nil)
 	if err != nil {
 		panic(err)
 	}

@@ -20,11 +20,18 @@ type Host struct {
 	// DB has the table message, from which stamps are read. The host opens it
 	// and closes it. If it is nil, prompts are anchor-only (R10).
 	DB *sqlx.DB
-	// History holds the messages of sessions.
+	// StoredZone is as in [app.Options].
+	StoredZone *time.Location
+
+	// History loads what prompts show.
 	History ports.History
 	// Sink takes prompts to the model.
 	Sink ports.PromptSink
-	// Now, Zone and Logger are as in [app.Options].
+	// Commands and Calls are as in [app.PromptOptions].
+	Commands ports.QuickCommands
+	Calls    ports.CallLog
+
+	// Now, Zone and Logger are as in [app.Options] and [app.PromptOptions].
 	Now    func() time.Time
 	Zone   *time.Location
 	Logger *slog.Logger
@@ -33,10 +40,11 @@ type Host struct {
 // New returns the prompt engine of a host.
 func New(host Host) *app.PromptEngine {
 	panic(wire.Build(
-		wire.FieldsOf(new(Host), "DB", "History", "Sink", "Now", "Zone", "Logger"),
 		stampReader,
-		wire.Struct(new(app.Options), "*"),
+		dateOptions,
 		app.NewSessionDate,
+		wire.FieldsOf(new(Host), "DB", "History", "Sink", "Commands", "Calls", "Now", "Zone", "Logger"),
+		wire.Struct(new(app.PromptOptions), "*"),
 		app.NewPromptEngine,
 	))
 }
@@ -48,4 +56,16 @@ func stampReader(db *sqlx.DB) ports.SessionStampReader {
 		return nil
 	}
 	return sqlstamp.New(db)
+}
+
+// dateOptions gathers what the dates need. Wire cannot tell the host's two zones
+// apart, whose types are the same.
+func dateOptions(host Host, stamps ports.SessionStampReader) app.Options {
+	return app.Options{
+		Stamps:     stamps,
+		Now:        host.Now,
+		Zone:       host.Zone,
+		StoredZone: host.StoredZone,
+		Logger:     host.Logger,
+	}
 }

@@ -21,19 +21,26 @@ import (
 func New(host Host) *app.PromptEngine {
 	db := host.DB
 	sessionStampReader := stampReader(db)
-	v := host.Now
-	location := host.Zone
-	logger := host.Logger
-	options := app.Options{
-		Stamps: sessionStampReader,
-		Now:    v,
-		Zone:   location,
-		Logger: logger,
-	}
+	options := dateOptions(host, sessionStampReader)
 	sessionDate := app.NewSessionDate(options)
 	history := host.History
 	promptSink := host.Sink
-	promptEngine := app.NewPromptEngine(sessionDate, history, promptSink)
+	quickCommands := host.Commands
+	callLog := host.Calls
+	logger := host.Logger
+	v := host.Now
+	location := host.Zone
+	promptOptions := app.PromptOptions{
+		Dates:    sessionDate,
+		History:  history,
+		Sink:     promptSink,
+		Commands: quickCommands,
+		Calls:    callLog,
+		Logger:   logger,
+		Now:      v,
+		Zone:     location,
+	}
+	promptEngine := app.NewPromptEngine(promptOptions)
 	return promptEngine
 }
 
@@ -45,11 +52,18 @@ type Host struct {
 	// DB has the table message, from which stamps are read. The host opens it
 	// and closes it. If it is nil, prompts are anchor-only (R10).
 	DB *sqlx.DB
-	// History holds the messages of sessions.
+	// StoredZone is as in [app.Options].
+	StoredZone *time.Location
+
+	// History loads what prompts show.
 	History ports.History
 	// Sink takes prompts to the model.
 	Sink ports.PromptSink
-	// Now, Zone and Logger are as in [app.Options].
+	// Commands and Calls are as in [app.PromptOptions].
+	Commands ports.QuickCommands
+	Calls    ports.CallLog
+
+	// Now, Zone and Logger are as in [app.Options] and [app.PromptOptions].
 	Now    func() time.Time
 	Zone   *time.Location
 	Logger *slog.Logger
@@ -62,4 +76,16 @@ func stampReader(db *sqlx.DB) ports.SessionStampReader {
 		return nil
 	}
 	return sqlstamp.New(db)
+}
+
+// dateOptions gathers what the dates need. Wire cannot tell the host's two zones
+// apart, whose types are the same.
+func dateOptions(host Host, stamps ports.SessionStampReader) app.Options {
+	return app.Options{
+		Stamps:     stamps,
+		Now:        host.Now,
+		Zone:       host.Zone,
+		StoredZone: host.StoredZone,
+		Logger:     host.Logger,
+	}
 }

@@ -25,38 +25,31 @@ type Options struct {
 	// Asia/Shanghai. No stored time is ever converted to it.
 	Zone *time.Location
 
+	// StoredZone is the zone whose wall clock the store keeps, such as time.UTC.
+	// Together with [Window.Zone] it makes a date the civil date, in the
+	// session's zone, of the stored instant (R19). If it is nil, as it is by
+	// default, a date is what the stored wall clock says (R3).
+	StoredZone *time.Location
+
 	// Logger is told once, at start-up, that there is no stamp reader, and of
 	// messages whose stored time is no date, by their id. No content is logged.
 	// If it is nil, nothing is.
 	Logger *slog.Logger
 }
 
-// shanghai is the zone of Asia/Shanghai since 1991. It is fixed so that no
-// machine needs a zone database to know the default.
-var shanghai = time.FixedZone("Asia/Shanghai", 8*60*60)
-
 // A SessionDate finds out what a prompt must say of the date. It keeps nothing
 // between calls and is safe for concurrent use.
 type SessionDate struct {
-	stamps ports.SessionStampReader
-	now    func() time.Time
-	zone   *time.Location
-	logger *slog.Logger
+	stamps     ports.SessionStampReader
+	clock      clock
+	storedZone *time.Location
+	logger     *slog.Logger
 }
 
 // NewSessionDate returns a SessionDate. If there is no stamp reader, it says so
 // in one line of the log.
 func NewSessionDate(o Options) *SessionDate {
-	s := &SessionDate{stamps: o.Stamps, now: o.Now, zone: o.Zone, logger: o.Logger}
-	if s.now == nil {
-		s.now = time.Now
-	}
-	if s.zone == nil {
-		s.zone = shanghai
-	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
+	s := &SessionDate{o.Stamps, newClock(o.Now, o.Zone), o.StoredZone, orDiscard(o.Logger)}
 	if s.stamps == nil {
 		s.logger.Warn("no session stamp reader: prompts are anchored and carry no date-change notice")
 	}
@@ -83,12 +76,19 @@ type Window struct {
 	Messages []WindowMessage
 	// Wording is how the model is told.
 	Wording domain.Wording
+	// Zone is the zone that the session lives in. The host pins it with the
+	// session: another zone later would rewrite the days of the whole history.
+	// It counts only together with [Options.StoredZone], and then also for the
+	// clock. If it is nil, the stored wall clock is the session's.
+	Zone *time.Location
 }
 
 // A Notice is a date-change notice and where it goes.
 type Notice struct {
 	// Index is the index of the window's message that the notice precedes.
 	Index int
+	// MessageID is that message's id.
+	MessageID string
 	// Date is the date that the notice states.
 	Date domain.Date
 	// Text is the notice, tag included: what goes in front of the message's
@@ -117,7 +117,13 @@ func (s *SessionDate) Resolve(ctx context.Context, w Window) (Dates, error) {
 	if err := ctx.Err(); err != nil {
 		return Dates{}, fmt.Errorf("resolve dates of session %s: %w", w.SessionID, err)
 	}
-	log := undatedLog{logger: s.logger, sessionID: w.SessionID}
+	var zone *time.Location
+	dateOf := domain.StoredDate
+	if s.storedZone != nil && w.Zone != nil {
+		zone = w.Zone
+		dateOf = func(createdAt string) (domain.Date, error) { return domain.ZonedDate(createdAt, s.storedZone, w.Zone) }
+	}
+	log := undatedLog{dateOf: dateOf, logger: s.logger, sessionID: w.SessionID}
 	window := make([]domain.Entry, len(w.Messages))
 	firstStored, dated := "", false
 	for i, m := range w.Messages {
@@ -142,7 +148,7 @@ func (s *SessionDate) Resolve(ctx context.Context, w Window) (Dates, error) {
 			first = log.storedDate(ctx, stamp)
 		}
 	}
-	d := Dates{Anchor: domain.ResolveAnchor(first, window, domain.DateOf(s.now().In(s.zone)))}
+	d := Dates{Anchor: domain.ResolveAnchor(first, window, s.clock.today(zone))}
 	d.Section = w.Wording.CurrentDate(d.Anchor.Date)
 	if s.stamps == nil || !dated {
 		return d, nil
@@ -153,7 +159,7 @@ func (s *SessionDate) Resolve(ctx context.Context, w Window) (Dates, error) {
 		return Dates{}, err
 	}
 	for _, c := range domain.Changes(window, d.Anchor.Date, before) {
-		d.Notices = append(d.Notices, Notice{c.Index, c.Date, w.Wording.Notice(c.Date)})
+		d.Notices = append(d.Notices, Notice{c.Index, w.Messages[c.Index].ID, c.Date, w.Wording.Notice(c.Date)})
 	}
 	return d, nil
 }
@@ -182,6 +188,7 @@ func (s *SessionDate) before(ctx context.Context, sessionID, first string, log *
 
 // An undatedLog logs each message of one prompt that has no date once (R3).
 type undatedLog struct {
+	dateOf    func(createdAt string) (domain.Date, error)
 	logger    *slog.Logger
 	sessionID string
 	logged    map[string]bool
@@ -190,7 +197,7 @@ type undatedLog struct {
 // storedDate returns the stamp's date, and no date with a line in the log if it
 // has none.
 func (l *undatedLog) storedDate(ctx context.Context, stamp domain.Stamp) domain.Date {
-	date, err := domain.StoredDate(stamp.CreatedAt)
+	date, err := l.dateOf(stamp.CreatedAt)
 	if err != nil && !l.logged[stamp.MessageID] {
 		if l.logged == nil {
 			l.logged = make(map[string]bool)

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -274,6 +275,227 @@ func FuzzWithNotice(f *testing.F) {
 		}
 		if inParts && !reflect.DeepEqual(m.Parts[:cap(m.Parts)][len(m.Parts):], make([]domain.Part, cap(m.Parts)-len(m.Parts))) {
 			t.Error("the room behind the parts was written to")
+		}
+	})
+}
+
+// fuzzedCommands are the texts of the markers that are known to FuzzExpand.
+var fuzzedCommands = map[string]string{
+	"$a$": "A", "$b.c$": "", "$技能$": "$a$", "$0$": "#", "#{a}#": "#{a}#", "#{发布}#": "{a}", "#{b/c}#": "$",
+}
+
+// knownMarker matches what stands for a known marker. None of them is a part of
+// another, so the leftmost matches are what is to be replaced.
+var knownMarker = func() *regexp.Regexp {
+	var spelled []string
+	for s := range fuzzedCommands {
+		spelled = append(spelled, regexp.QuoteMeta(s))
+	}
+	return regexp.MustCompile(strings.Join(spelled, "|"))
+}()
+
+// markerSpelling matches a whole marker, by the words of Marker.
+var markerSpelling = regexp.MustCompile(`^(?:\$[\p{L}\p{Nd}\-_.:/]+\$|#\{[\p{L}\p{Nd}\-_.:/]+\}#)$`)
+
+func FuzzExpand(f *testing.F) {
+	for _, s := range []string{
+		"use $a$ now", "$5$a$", "$a$a$", "$a$$b.c$", "$$", "$a", "#{a}#", "#{a}#{a}#", "#{x}#{发布}#", "#{$技能$}#", "$#{a}#$",
+		"$a|$~|$a$|~|", "$技\xff能$技能$", "$0$0$a$", "", "$ a $", "#{b/c}#a$", "$HOME/bin:$PATH",
+	} {
+		f.Add(s, false)
+		f.Add(s, true)
+	}
+	f.Fuzz(func(t *testing.T, text string, inParts bool) {
+		m := domain.Message{ID: "1", Role: domain.RoleUser, Text: text, CreatedAt: "2026-10-12 08:00:00"}
+		if inParts {
+			m.Text, m.Parts = "", fuzzedParts(text)
+		}
+		before := m.Clone()
+		expand := func(s string) string {
+			return knownMarker.ReplaceAllStringFunc(s, func(s string) string { return fuzzedCommands[s] })
+		}
+		want := m.Clone()
+		want.Text = expand(want.Text)
+		for i, p := range want.Parts {
+			want.Parts[i].Text = expand(p.Text)
+		}
+
+		got, err := m.Expand(func(marker domain.Marker) (string, bool, error) {
+			s := marker.String()
+			if !strings.Contains(text, s) || !markerSpelling.MatchString(s) {
+				t.Errorf("was asked for %q in %q", s, text)
+			}
+			expansion, known := fuzzedCommands[s]
+			return expansion, known, nil
+		})
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q became %+v, %v, want %+v", text, got, err, want)
+		}
+		if !reflect.DeepEqual(m, before) {
+			t.Fatalf("the message was written to: %+v, was %+v", m, before)
+		}
+
+		none, err := m.Expand(func(domain.Marker) (string, bool, error) { return "", false, nil })
+		if err != nil || !reflect.DeepEqual(none, before) {
+			t.Errorf("with no known marker %q became %+v, %v", text, none, err)
+		}
+	})
+}
+
+// orderAsWritten is what OrderToolResults says, sentence by sentence: it looks
+// through the whole window for each call.
+func orderAsWritten(messages []domain.Message, noResult string) ([]domain.Message, []domain.ToolMismatch) {
+	calls := func(m domain.Message) []domain.ToolCall {
+		if m.Role != domain.RoleAssistant {
+			return nil
+		}
+		return m.ToolCalls
+	}
+	calledIn := func(m domain.Message, id string) int {
+		n := 0
+		for _, c := range calls(m) {
+			if c.ID == id {
+				n++
+			}
+		}
+		return n
+	}
+	// answers returns the indices of the first results of id behind message i,
+	// up to the next message that calls by that id.
+	answers := func(i int, id string) []int {
+		var list []int
+		for k := i + 1; k < len(messages) && calledIn(messages[k], id) == 0; k++ {
+			if messages[k].Role == domain.RoleTool && messages[k].ToolCallID == id {
+				list = append(list, k)
+			}
+		}
+		return list[:min(len(list), calledIn(messages[i], id))]
+	}
+
+	var ordered []domain.Message
+	var unanswered []domain.ToolMismatch
+	used := make(map[int]bool)
+	for i, m := range messages {
+		if m.Role != domain.RoleTool {
+			ordered = append(ordered, m)
+		}
+		for j, c := range calls(m) {
+			nth := 0
+			for _, earlier := range m.ToolCalls[:j] {
+				if earlier.ID == c.ID {
+					nth++
+				}
+			}
+			if list := answers(i, c.ID); nth < len(list) {
+				ordered = append(ordered, messages[list[nth]])
+				used[list[nth]] = true
+				continue
+			}
+			ordered = append(ordered, domain.Message{Role: domain.RoleTool, ToolCallID: c.ID, ToolFailed: true, Text: noResult})
+			unanswered = append(unanswered, domain.ToolMismatch{MessageID: m.ID, CallID: c.ID, Unanswered: true})
+		}
+	}
+	var mismatches []domain.ToolMismatch
+	for i, m := range messages {
+		if m.Role == domain.RoleTool && !used[i] {
+			mismatches = append(mismatches, domain.ToolMismatch{MessageID: m.ID, CallID: m.ToolCallID})
+		}
+	}
+	return ordered, append(mismatches, unanswered...)
+}
+
+// fuzzedToolWindow makes a message of each byte: few ids and many repetitions,
+// because it is equal ids that matter.
+func fuzzedToolWindow(bytes []byte) []domain.Message {
+	ids := []string{"", "x", "y"}
+	list := make([]domain.Message, len(bytes))
+	for i, b := range bytes {
+		m := domain.Message{ID: strconv.Itoa(i + 1), Text: "text " + strconv.Itoa(i+1), CreatedAt: "2026-10-12 08:00:00"}
+		n := int(b / 3)
+		// Calls that an assistant alone may have.
+		for range n % 4 {
+			n /= 3
+			m.ToolCalls = append(m.ToolCalls, domain.ToolCall{ID: ids[n%3], Name: "read", Arguments: "{}"})
+		}
+		switch b % 3 {
+		case 0:
+			m.Role = domain.RoleUser
+		case 1:
+			m.Role = domain.RoleAssistant
+		case 2:
+			m.Role, m.ToolCallID = domain.RoleTool, ids[int(b/3)%3]
+		}
+		list[i] = m
+	}
+	return list
+}
+
+func FuzzOrderToolResults(f *testing.F) {
+	f.Add([]byte{0, 1 + 3*13, 2 + 3*1, 0})
+	f.Add([]byte{1 + 3*22, 2 + 3*2, 0, 2 + 3*1, 2 + 3*1})
+	f.Add([]byte{2 + 3*1, 1 + 3*13, 1 + 3*13, 0, 2 + 3*1})
+	f.Add([]byte{1 + 3*42, 2, 2, 2, 1 + 3*67, 2 + 3*1})
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, bytes []byte) {
+		// The naive answer is more than quadratic.
+		messages := fuzzedToolWindow(bytes[:min(len(bytes), 60)])
+		before := cloneAll(messages)
+		got, mismatches := domain.OrderToolResults(messages, "none")
+		if !reflect.DeepEqual(messages, before) && len(messages) > 0 {
+			t.Fatalf("the window was written to: %s, was %s", spellTools(messages), spellTools(before))
+		}
+		want, wantMismatches := orderAsWritten(messages, "none")
+		if len(got) != len(want) || len(got) > 0 && !reflect.DeepEqual(got, want) {
+			t.Errorf("%s became %s, want %s", spellTools(messages), spellTools(got), spellTools(want))
+		}
+		if spellMismatches(mismatches) != spellMismatches(wantMismatches) {
+			t.Errorf("%s has mismatches %s, want %s", spellTools(messages), spellMismatches(mismatches), spellMismatches(wantMismatches))
+		}
+
+		// No message of a user or an assistant is lost or moved.
+		isTool := func(m domain.Message) bool { return m.Role == domain.RoleTool }
+		if !reflect.DeepEqual(slices.DeleteFunc(slices.Clone(got), isTool), slices.DeleteFunc(cloneAll(messages), isTool)) &&
+			slices.ContainsFunc(messages, func(m domain.Message) bool { return !isTool(m) }) {
+			t.Errorf("%s became %s", spellTools(messages), spellTools(got))
+		}
+
+		// Every call has one result, right behind it, and there is no other.
+		rest := got
+		for len(rest) > 0 {
+			m := rest[0]
+			rest = rest[1:]
+			if isTool(m) {
+				t.Fatalf("a result that no call asks for in %s", spellTools(got))
+			}
+			if m.Role != domain.RoleAssistant {
+				continue
+			}
+			for _, c := range m.ToolCalls {
+				if len(rest) == 0 || !isTool(rest[0]) || rest[0].ToolCallID != c.ID {
+					t.Fatalf("no result of %s of message %s in %s", c.ID, m.ID, spellTools(got))
+				}
+				rest = rest[1:]
+			}
+		}
+
+		// Every stored result is in the prompt or told to be left out.
+		kept, left := 0, 0
+		for _, m := range got {
+			if isTool(m) && m.ID != "" {
+				kept++
+			}
+		}
+		for _, m := range mismatches {
+			if !m.Unanswered {
+				left++
+			}
+		}
+		if stored := len(messages) - len(slices.DeleteFunc(slices.Clone(messages), isTool)); kept+left != stored {
+			t.Errorf("of %d results %d were kept and %d told: %s became %s", stored, kept, left, spellTools(messages), spellTools(got))
+		}
+
+		if again, left := domain.OrderToolResults(got, "none"); !reflect.DeepEqual(again, got) || len(left) > 0 {
+			t.Errorf("ordered twice it is %s, %v, once %s", spellTools(again), left, spellTools(got))
 		}
 	})
 }

@@ -121,12 +121,6 @@ func (m Message) Clone() Message {
 	return m
 }
 
-// What begins a user-role message that no user wrote.
-const (
-	handoffPrefix      = "## 会话任务交接"
-	systemNoticePrefix = "<system-notice>"
-)
-
 // IsRealUserMessage reports whether m is a user's own: a user message that is
 // neither a handoff nor a system notice. With a date-change notice in front it
 // still is one. A handoff and a system notice have no date, and so no notice.
@@ -142,6 +136,35 @@ func (m Message) IsRealUserMessage() bool {
 		}
 	}
 	return !strings.HasPrefix(text, handoffPrefix) && !strings.HasPrefix(text, systemNoticePrefix)
+}
+
+// withTexts returns m with each of its texts changed, of a part together with
+// the parts that follow it. Neither m nor anything that it refers to is written
+// to. The error is that of change.
+func (m Message) withTexts(change func(text string, rest []Part) (string, error)) (Message, error) {
+	if m.Parts == nil {
+		text, err := change(m.Text, nil)
+		m.Text = text
+		return m, err
+	}
+	var parts []Part
+	for i, p := range m.Parts {
+		text, err := change(p.Text, m.Parts[i+1:])
+		if err != nil {
+			return Message{}, err
+		}
+		if text == p.Text {
+			continue
+		}
+		if parts == nil {
+			parts = slices.Clone(m.Parts)
+		}
+		parts[i].Text = text
+	}
+	if parts != nil {
+		m.Parts = parts
+	}
+	return m, nil
 }
 
 // WithNotice returns m with a notice in front of its content (R7): a string

@@ -31,6 +31,10 @@ type Prompt struct {
 	Tools []Tool
 	// Messages are the messages of the window, oldest first.
 	Messages []Message
+	// PreviousReplyID is the id of the session's previous reply, if it is known.
+	// A provider that explains cache misses compares with it. It is no part of
+	// the prefix.
+	PreviousReplyID string
 }
 
 // System returns the system prompt as one text: the sections in order, with an
@@ -45,12 +49,20 @@ func (p Prompt) System() string {
 
 // A Reply is what the model answered to a prompt.
 type Reply struct {
+	// Provider and Model are who answered, as OpenTelemetry's GenAI conventions
+	// name providers and as the answer names the model.
+	Provider, Model string
+	// ID is the reply's id at the provider.
+	ID string
 	// Text is the reply's text, and empty if it only calls tools.
 	Text string
 	// ToolCalls are the calls that the model asks for, in order.
 	ToolCalls []ToolCall
 	// Usage is what the request cost.
 	Usage Usage
+	// CacheMiss is the provider's own reason why it did not find more of the
+	// prompt in its cache, and empty if it gives none.
+	CacheMiss string
 }
 
 // Usage is what a provider reports of one request, in tokens.

@@ -24,27 +24,8 @@ func (m Message) EscapeTags() Message {
 	if m.Role != RoleUser {
 		return m
 	}
-	if m.Parts == nil {
-		m.Text = EscapeTags(m.Text)
-		return m
-	}
-	var parts []Part
-	for i, p := range m.Parts {
-		if p.IsImage() || !strings.Contains(p.Text, "<") {
-			continue
-		}
-		text := escapeTags(p.Text, m.Parts[i+1:])
-		if text == p.Text {
-			continue
-		}
-		if parts == nil {
-			parts = append(parts, m.Parts...)
-		}
-		parts[i].Text = text
-	}
-	if parts != nil {
-		m.Parts = parts
-	}
+	// escapeTags does not fail.
+	m, _ = m.withTexts(func(text string, rest []Part) (string, error) { return escapeTags(text, rest), nil })
 	return m
 }
 

@@ -99,3 +99,32 @@ func (w Wording) CurrentDate(d Date) string {
 	}
 	return text
 }
+
+// NoToolResult returns what stands for the result of a call that has none.
+func (w Wording) NoToolResult() string {
+	if w.Language == English {
+		return "error: no result of this call was recorded"
+	}
+	return "错误:这次调用没有留下结果"
+}
+
+// CompactionInstruction returns the text of the system notice that asks the
+// model for a handoff. It may forbid to copy date-change tags into it: they are
+// the system's and would state a day that has passed.
+func (w Wording) CompactionInstruction(forbidTags bool) string {
+	if w.Language == English {
+		text := "The conversation above is about to be replaced by a handoff. Write that handoff, so that the work can go on from it alone: " +
+			"what the user wants, what was done, facts, numbers and paths that matter, and what is still open. " +
+			"Take goals and quotations from real user messages only. Answer with the handoff and nothing else, and call no tools."
+		if forbidTags {
+			text += " " + tagOpen + " tags are written by the system and do not belong in the handoff."
+		}
+		return text
+	}
+	text := "以上会话即将被一份交接说明取代。请写出这份说明,使接手者只凭它就能继续:用户想要什么、已经做了什么、" +
+		"重要的事实、数字与路径、还有什么没有完成。目标与引文只取自真实的用户消息。只回答交接说明本身,不要调用工具。"
+	if forbidTags {
+		text += tagOpen + " 标签由系统写入,不属于交接说明。"
+	}
+	return text
+}

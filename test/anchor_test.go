@@ -50,7 +50,7 @@ var errConnection = errors.New("connection lost")
 // instant.
 func engineWithClock(sessions *memory.Sessions, instant time.Time, zone *time.Location) *app.PromptEngine {
 	dates := app.NewSessionDate(app.Options{Stamps: sessions, Now: func() time.Time { return instant }, Zone: zone})
-	return app.NewPromptEngine(dates, sessions, &recording.Sink{})
+	return app.NewPromptEngine(app.PromptOptions{Dates: dates, History: sessions, Sink: &recording.Sink{}})
 }
 
 // anchored is an anchor as a spec spells it.
@@ -198,7 +198,7 @@ var _ = Describe("The anchor", func() {
 			Expect(built.Dates.Anchor).To(Equal(anchored("2026-10-13", domain.FromLoadedHistory)))
 			Expect(notices(built)).To(BeEmpty())
 			Expect(built.Prompt.System()).To(ContainSubstring("`2026-10-13`(星期二)"))
-			stored, err := sessions.Messages(ctx, session)
+			stored, err := messagesOf(ctx, sessions, session)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(built.Prompt.Messages).To(Equal(stored))
 		})
@@ -257,8 +257,8 @@ var _ = Describe("The anchor", func() {
 			func(ctx SpecContext, reader scriptedReader) {
 				reader.SessionStampReader = sessions
 				var sink recording.Sink
-				_, err := app.NewPromptEngine(app.NewSessionDate(app.Options{Stamps: &reader}), sessions, &sink).
-					Send(ctx, app.PromptRequest{SessionID: session})
+				_, err := app.NewPromptEngine(app.PromptOptions{Dates: app.NewSessionDate(app.Options{Stamps: &reader}), History: sessions, Sink: &sink}).
+					Send(ctx, app.PromptRequest{SessionID: session}, nil)
 				Expect(err).To(MatchError(errConnection))
 				Expect(sink.Prompts()).To(BeEmpty())
 			},
@@ -307,7 +307,7 @@ var _ = Describe("The anchor", func() {
 				_, err := dates.Resolve(canceled, app.Window{SessionID: session})
 				Expect(err).To(MatchError(context.Canceled))
 				Expect(err).To(MatchError(ContainSubstring("session " + session)))
-				_, err = app.NewPromptEngine(dates, &sessions, &recording.Sink{}).Build(canceled, app.PromptRequest{SessionID: session})
+				_, err = app.NewPromptEngine(app.PromptOptions{Dates: dates, History: &sessions, Sink: &recording.Sink{}}).Build(canceled, app.PromptRequest{SessionID: session})
 				Expect(err).To(MatchError(context.Canceled))
 				Expect(err).To(MatchError(ContainSubstring("session " + session)))
 			},

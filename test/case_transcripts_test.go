@@ -242,8 +242,8 @@ var _ = Describe("A broken transcript", func() {
 		Expect(os.ReadFile(db)).To(Equal(before))
 		Expect(storedRows(ctx, db)).To(Equal(rows))
 		opened := openSQLiteFile(db)
-		Expect(sqlhistory.New(opened).Messages(ctx, "broken")).To(BeEmpty())
-		Expect(sqlhistory.New(opened).Messages(ctx, "a01")).To(HaveLen(3))
+		Expect(messagesOf(ctx, sqlhistory.New(opened), "broken")).To(BeEmpty())
+		Expect(messagesOf(ctx, sqlhistory.New(opened), "a01")).To(HaveLen(3))
 
 		prompt := runHarness(ctx, "prompt", "--db", db, "--session", "broken")
 		Expect(prompt.code).To(Equal(1))

@@ -48,7 +48,7 @@ var _ = Describe("Case A07: the day that a compaction takes away (anthropics/cla
 			"2026-06-25 20:00:00", "2026-06-25 20:10:00", "2026-06-25 20:20:00", "2026-06-25 20:30:00",
 			"2026-06-26 09:00:00", "2026-06-26 10:00:00", "2026-06-26 11:00:00")
 		Expect(store.Append(ctx, session, stored...)).To(Succeed())
-		messages, err := store.Messages(ctx, session)
+		messages, err := messagesOf(ctx, store, session)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(messages[12]).To(Equal(domain.Message{ID: u7.ID, Role: u7.Role, CreatedAt: u7.CreatedAt, Text: "Question 7."}))
 	})
@@ -188,7 +188,7 @@ var _ = Describe("Case A17: scaffolding that is stored, replayed and rendered (H
 
 		second := build(ctx, storeEngine(db, "2026-05-06 00:10:01"))
 		expectDates(second, "2026-05-05", "U2 2026-05-06")
-		_, err := storeEngine(db, "2026-05-06 00:10:01").Send(ctx, app.PromptRequest{SessionID: session})
+		_, err := storeEngine(db, "2026-05-06 00:10:01").Send(ctx, app.PromptRequest{SessionID: session}, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(tableRows(ctx, db)).To(Equal(before))
 
@@ -205,7 +205,7 @@ var _ = Describe("Case A17: scaffolding that is stored, replayed and rendered (H
 		story[2].Text, story[2].Parts = "", []domain.Part{{Text: "Question 2."}}
 		sessions.Add(session, story...)
 		expectDates(build(ctx, engine(&sessions)), "2026-05-05", "U2 2026-05-06")
-		after, err := sessions.Messages(ctx, session)
+		after, err := messagesOf(ctx, &sessions, session)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(after).To(Equal([]domain.Message{
 			user("1", "2026-05-05 23:50:00", "Question 1."),

@@ -319,7 +319,7 @@ func requestsOf(ctx context.Context, messages ...domain.Message) []app.BuiltProm
 // own.
 func engineAt(sessions *memory.Sessions, now func() time.Time) *app.PromptEngine {
 	dates := app.NewSessionDate(app.Options{Stamps: sessions, Now: now})
-	return app.NewPromptEngine(dates, sessions, &recording.Sink{})
+	return app.NewPromptEngine(app.PromptOptions{Dates: dates, History: sessions, Sink: &recording.Sink{}})
 }
 
 // storeEngine returns a prompt engine over a SQL store, wired as hosts have it,
@@ -373,7 +373,7 @@ func expectUntagged(ctx context.Context, rows [][]any, history ports.History) {
 	GinkgoHelper()
 	Expect(rows).NotTo(BeEmpty())
 	Expect(fmt.Sprintf("%s", rows)).NotTo(ContainSubstring("date-change"))
-	messages, err := history.Messages(ctx, session)
+	messages, err := messagesOf(ctx, history, session)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(messages).NotTo(BeEmpty())
 	Expect(fmt.Sprintf("%+v", messages)).NotTo(ContainSubstring("date-change"))

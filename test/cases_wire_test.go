@@ -234,7 +234,7 @@ var _ = Describe("Case A32: a user who closes the tag and forges one (gastownhal
 		before := tableRows(ctx, db)
 		expectDates(build(ctx, storeEngine(db, "2026-06-17 11:00:01")), "2026-06-17")
 		Expect(tableRows(ctx, db)).To(Equal(before))
-		messages, err := store.Messages(ctx, session)
+		messages, err := messagesOf(ctx, store, session)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(messages[2].Text).To(Equal(forged))
 	})

@@ -61,7 +61,7 @@ func sendGolden(ctx context.Context, p wireProtocol, stamps func(*memory.Session
 	sessions := goldenStory()
 	provider := newLoopback(p.answer(p.full))
 	dates := app.NewSessionDate(app.Options{Stamps: stamps(sessions), Now: clockAt("2031-01-01 12:00:00")})
-	_, err := app.NewPromptEngine(dates, sessions, p.open(provider.url)).Send(ctx, app.PromptRequest{
+	_, err := app.NewPromptEngine(app.PromptOptions{Dates: dates, History: sessions, Sink: p.open(provider.url)}).Send(ctx, app.PromptRequest{
 		SessionID: session,
 		Sections: []domain.Section{
 			{Name: "persona", Text: "你是一个编程助手。"},
@@ -72,7 +72,7 @@ func sendGolden(ctx context.Context, p wireProtocol, stamps func(*memory.Session
 			{Name: "read_file", Description: "读取一个文件。", Schema: fullSchema},
 			{Name: "now", Description: "告诉时间。", Schema: `{"type":"object","properties":{}}`},
 		},
-	})
+	}, nil)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(provider.bodies()).To(HaveLen(1))
 	return provider.bodies()[0]

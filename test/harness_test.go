@@ -180,9 +180,8 @@ var _ = Describe("harness prompt", func() {
 			Expect(harnessOutput(ctx, append(args, "--db", file)...)).To(Equal(body))
 
 			name := newMariaDB(ctx)
-			server := openMariaDB(name, "multiStatements=true")
-			_, err := server.ExecContext(ctx, sqlhistory.SchemaMySQL)
-			Expect(err).NotTo(HaveOccurred())
+			createStore(ctx, name, sqlhistory.SchemaMySQL)
+			server := openMariaDB(name, "")
 			text, err := os.Open("../cmd/harness/demo.jsonl")
 			Expect(err).NotTo(HaveOccurred())
 			defer text.Close()

@@ -37,7 +37,7 @@ func holdsSessions(open func(ctx context.Context) historyBackend) {
 
 	read := func(ctx context.Context, session string) []domain.Message {
 		GinkgoHelper()
-		messages, err := b.history.Messages(ctx, session)
+		messages, err := messagesOf(ctx, b.history, session)
 		Expect(err).NotTo(HaveOccurred())
 		return messages
 	}
@@ -129,7 +129,7 @@ func holdsSessions(open func(ctx context.Context) historyBackend) {
 		b.put(ctx, session, user("1", "2026-10-12 23:50:00", "One."))
 		done, cancel := context.WithCancel(ctx)
 		cancel()
-		messages, err := b.history.Messages(done, session)
+		messages, err := messagesOf(done, b.history, session)
 		Expect(err).To(And(MatchError(context.Canceled), MatchError(ContainSubstring("session s1"))))
 		Expect(messages).To(BeNil())
 	})
@@ -138,7 +138,7 @@ func holdsSessions(open func(ctx context.Context) historyBackend) {
 		b.put(ctx, session, user("1", "2026-10-12 23:50:00", "One."))
 		done, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
 		defer cancel()
-		messages, err := b.history.Messages(done, session)
+		messages, err := messagesOf(done, b.history, session)
 		Expect(err).To(And(MatchError(context.DeadlineExceeded), MatchError(ContainSubstring("session s1"))))
 		Expect(messages).To(BeNil())
 	})
@@ -150,7 +150,7 @@ func holdsSessions(open func(ctx context.Context) historyBackend) {
 		}
 		Expect(together(readers, func(i int) error {
 			for range readings {
-				messages, err := b.history.Messages(ctx, fmt.Sprint("s", i))
+				messages, err := messagesOf(ctx, b.history, fmt.Sprint("s", i))
 				if err != nil || len(messages) != 1 || messages[0].Parts[0].Text != fmt.Sprint("Text ", i) {
 					return fmt.Errorf("reader %d: %v, %w", i, messages, err)
 				}
@@ -168,8 +168,8 @@ func matchesHistoriesByByte(open func(ctx context.Context) historyBackend) {
 		b := open(ctx)
 		one := user("1", "2026-10-12 23:50:00", "One.")
 		b.put(ctx, stored, one)
-		Expect(b.history.Messages(ctx, asked)).To(BeEmpty())
-		Expect(b.history.Messages(ctx, stored)).To(Equal([]domain.Message{one}))
+		Expect(messagesOf(ctx, b.history, asked)).To(BeEmpty())
+		Expect(messagesOf(ctx, b.history, stored)).To(Equal([]domain.Message{one}))
 	}, sessionsThatDiffer)
 }
 
@@ -220,7 +220,7 @@ func keepsSessions(s sqlStore) {
 
 	messages := func(ctx context.Context, session string) []domain.Message {
 		GinkgoHelper()
-		messages, err := store.Messages(ctx, session)
+		messages, err := messagesOf(ctx, store, session)
 		Expect(err).NotTo(HaveOccurred())
 		return messages
 	}
@@ -299,7 +299,7 @@ func keepsSessions(s sqlStore) {
 	DescribeTable("fails with the session and the message for a row that holds none", func(ctx SpecContext, role string, parts, calls any) {
 		_, err := db.ExecContext(ctx, "INSERT INTO message (id, session_id, role, content, parts, tool_calls) VALUES (4711, 's1', ?, '', ?, ?)", role, parts, calls)
 		Expect(err).NotTo(HaveOccurred())
-		_, err = store.Messages(ctx, session)
+		_, err = messagesOf(ctx, store, session)
 		Expect(err).To(MatchError(And(ContainSubstring("session s1"), ContainSubstring("message 4711"))))
 	},
 		Entry("of no known role", "WIZARD", nil, nil),
@@ -312,7 +312,7 @@ func keepsSessions(s sqlStore) {
 	It("fails with the cause and the session where the table is missing", func(ctx SpecContext) {
 		_, err := db.ExecContext(ctx, "DROP TABLE message")
 		Expect(err).NotTo(HaveOccurred())
-		_, err = store.Messages(ctx, session)
+		_, err = messagesOf(ctx, store, session)
 		Expect(err).To(And(s.missingTable, MatchError(ContainSubstring("session s1"))))
 		Expect(store.Append(ctx, session, one)).To(And(s.missingTable, MatchError(ContainSubstring("session s1"))))
 		Expect(store.Create(ctx, session, []domain.Message{one})).To(And(s.missingTable, MatchError(ContainSubstring("session s1"))))
@@ -322,7 +322,7 @@ func keepsSessions(s sqlStore) {
 		Expect(db.Close()).To(Succeed())
 		closed := db.PingContext(ctx)
 		Expect(closed).To(HaveOccurred())
-		_, err := store.Messages(ctx, session)
+		_, err := messagesOf(ctx, store, session)
 		Expect(err).To(And(MatchError(closed), MatchError(ContainSubstring("session s1"))))
 	})
 }
@@ -334,7 +334,7 @@ func createsBesideOthers(open func(ctx context.Context) *sqlx.DB) {
 		Expect(store.Append(ctx, existing, user("", "2026-10-12 23:50:00", "One."))).To(Succeed())
 		two := user("2", "2026-10-12 23:51:00", "Two.")
 		Expect(store.Create(ctx, created, []domain.Message{two})).To(Succeed())
-		Expect(store.Messages(ctx, created)).To(Equal([]domain.Message{two}))
+		Expect(messagesOf(ctx, store, created)).To(Equal([]domain.Message{two}))
 	}, sessionsThatDiffer)
 }
 
@@ -352,7 +352,7 @@ func memoryHistory(context.Context) historyBackend {
 			GinkgoHelper()
 			all := map[string][]domain.Message{}
 			for session := range known {
-				messages, err := sessions.Messages(ctx, session)
+				messages, err := messagesOf(ctx, &sessions, session)
 				Expect(err).NotTo(HaveOccurred())
 				all[session] = messages
 			}
@@ -384,10 +384,9 @@ func mariaDBStore(parameters, text, replacement string) sqlStore {
 		open: func(ctx context.Context) *sqlx.DB {
 			GinkgoHelper()
 			Expect(sqlhistory.SchemaMySQL).To(ContainSubstring(text))
-			db := openMariaDB(newMariaDB(ctx), parameters)
-			_, err := db.ExecContext(ctx, strings.Replace(sqlhistory.SchemaMySQL, text, replacement, 1))
-			Expect(err).NotTo(HaveOccurred())
-			return db
+			name := newMariaDB(ctx)
+			createStore(ctx, name, strings.ReplaceAll(sqlhistory.SchemaMySQL, text, replacement))
+			return openMariaDB(name, parameters)
 		},
 		refuse:       "CREATE TRIGGER refuse BEFORE INSERT ON message FOR EACH ROW IF NEW.content = 'refused' THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'the database refuses'; END IF",
 		missingTable: MatchError(&mysql.MySQLError{Number: 1146}),
@@ -418,7 +417,7 @@ var _ = Describe("A history in SQLite", func() {
 	DescribeTable("keeps a stored time as it is spelled", func(ctx SpecContext, createdAt string) {
 		store := sqlhistory.New(s.open(ctx))
 		Expect(store.Append(ctx, session, user("", createdAt, "One."))).To(Succeed())
-		messages, err := store.Messages(ctx, session)
+		messages, err := messagesOf(ctx, store, session)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(messages).To(Equal([]domain.Message{user("1", createdAt, "One.")}))
 	},
@@ -434,7 +433,7 @@ var _ = Describe("A history in SQLite", func() {
 		Expect(sqlhistory.New(db).Append(ctx, session, user("1", "2026-10-12 23:50:00", "One."))).To(Succeed())
 		_, err := db.ExecContext(ctx, sqlhistory.SchemaSQLite)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(sqlhistory.New(db).Messages(ctx, session)).To(HaveLen(1))
+		Expect(messagesOf(ctx, sqlhistory.New(db), session)).To(HaveLen(1))
 	})
 })
 
@@ -457,7 +456,7 @@ var _ = Describe("A history in MariaDB", Label("mariadb"), func() {
 	DescribeTable("keeps the date and the time to the second", func(ctx SpecContext, createdAt, kept string) {
 		store := sqlhistory.New(mariaDBStore("", "", "").open(ctx))
 		Expect(store.Append(ctx, session, user("", createdAt, "One."))).To(Succeed())
-		messages, err := store.Messages(ctx, session)
+		messages, err := messagesOf(ctx, store, session)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(messages).To(Equal([]domain.Message{user("1", kept, "One.")}))
 	},

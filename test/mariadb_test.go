@@ -145,3 +145,11 @@ func openMariaDB(name, parameters string) *sqlx.DB {
 	DeferCleanup(db.Close)
 	return db
 }
+
+// createStore runs a schema, of as many statements as it has, in a database that
+// newMariaDB made.
+func createStore(ctx context.Context, name, schema string) {
+	GinkgoHelper()
+	_, err := openMariaDB(name, "multiStatements=true").ExecContext(ctx, schema)
+	Expect(err).NotTo(HaveOccurred())
+}

@@ -18,18 +18,20 @@ import (
 // that keeps its context in memory: whatever is written to them stays written.
 type sharedHistory []domain.Message
 
-func (h sharedHistory) Messages(context.Context, string) ([]domain.Message, error) { return h, nil }
+func (h sharedHistory) Window(context.Context, string) (domain.Window, error) {
+	return domain.Window{Messages: h}, nil
+}
 
 // A failingHistory and a failingSink have lost their connection.
 type failingHistory struct{}
 
-func (failingHistory) Messages(context.Context, string) ([]domain.Message, error) {
-	return nil, errConnection
+func (failingHistory) Window(context.Context, string) (domain.Window, error) {
+	return domain.Window{}, errConnection
 }
 
 type failingSink struct{}
 
-func (failingSink) Send(context.Context, domain.Prompt) (domain.Reply, error) {
+func (failingSink) Send(context.Context, domain.Prompt, func(string)) (domain.Reply, error) {
 	return domain.Reply{}, errConnection
 }
 
@@ -68,7 +70,7 @@ const noticeOf13 = "<date-change>系统提示:当前日期已变更为 2026-10-1
 var _ = Describe("The notice", func() {
 	It("R5: is this text in Chinese", func(ctx SpecContext) {
 		built := buildNewDay(ctx, domain.Message{Text: "Good morning."}, domain.Wording{})
-		Expect(built.Dates.Notices).To(Equal([]app.Notice{{Index: 1, Date: date("2026-10-13"), Text: noticeOf13}}))
+		Expect(built.Dates.Notices).To(Equal([]app.Notice{{Index: 1, MessageID: "2", Date: date("2026-10-13"), Text: noticeOf13}}))
 	})
 
 	DescribeTable("names the weekday",
@@ -343,8 +345,8 @@ var _ = Describe("The rest of a prompt", func() {
 	})
 
 	It("is an error where the sink fails, which wraps its cause and names the session", func(ctx SpecContext) {
-		e := app.NewPromptEngine(app.NewSessionDate(app.Options{}), &memory.Sessions{}, failingSink{})
-		_, err := e.Send(ctx, app.PromptRequest{SessionID: session})
+		e := app.NewPromptEngine(app.PromptOptions{Dates: app.NewSessionDate(app.Options{}), History: &memory.Sessions{}, Sink: failingSink{}})
+		_, err := e.Send(ctx, app.PromptRequest{SessionID: session}, nil)
 		Expect(err).To(MatchError(errConnection))
 		Expect(err).To(MatchError(ContainSubstring("session " + session)))
 	})
@@ -353,11 +355,11 @@ var _ = Describe("The rest of a prompt", func() {
 		var sessions memory.Sessions
 		sessions.Add(session, chat("12 a12 13")...)
 		sink := recording.Sink{Reply: domain.Reply{Text: "It is Tuesday."}}
-		e := app.NewPromptEngine(app.NewSessionDate(app.Options{Stamps: &sessions}), &sessions, &sink)
+		e := app.NewPromptEngine(app.PromptOptions{Dates: app.NewSessionDate(app.Options{Stamps: &sessions}), History: &sessions, Sink: &sink})
 		request := app.PromptRequest{SessionID: session, Tools: []domain.Tool{{Name: "read", Schema: `{}`}}}
 		built, err := e.Build(ctx, request)
 		Expect(err).NotTo(HaveOccurred())
-		reply, err := e.Send(ctx, request)
+		reply, err := e.Send(ctx, request, nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(reply).To(Equal(domain.Reply{Text: "It is Tuesday."}))
 		Expect(sink.Prompts()).To(Equal([]domain.Prompt{built.Prompt}))

@@ -99,6 +99,8 @@ type bodySink interface {
 // A wireProtocol is a protocol that prompts are sent in.
 type wireProtocol struct {
 	open func(url string) bodySink
+	// provider, model and replyID are who answers.
+	provider, model, replyID string
 	// spell tells what a body says, in the order in which it says it, and in words
 	// that the protocols share.
 	spell func(body []byte) []string
@@ -299,6 +301,7 @@ func spellMessages(body []byte) []string {
 
 var (
 	chatProtocol = wireProtocol{
+		provider: "openai", model: "gpt-5.6", replyID: "chatcmpl-1",
 		open: func(url string) bodySink {
 			return openaichat.New(openai.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("test"), openaioption.WithMaxRetries(0)), "gpt-5.6")
 		},
@@ -322,6 +325,7 @@ var (
 	}
 
 	responsesProtocol = wireProtocol{
+		provider: "openai", model: "gpt-5.6", replyID: "resp_1",
 		open: func(url string) bodySink {
 			return openairesponses.New(openai.NewClient(openaioption.WithBaseURL(url+"/v1"), openaioption.WithAPIKey("test"), openaioption.WithMaxRetries(0)), "gpt-5.6")
 		},
@@ -340,6 +344,7 @@ var (
 	}
 
 	messagesProtocol = wireProtocol{
+		provider: "anthropic", model: "claude-opus-5", replyID: "msg_1",
 		open: func(url string) bodySink {
 			return anthropicmessages.New(anthropic.NewClient(anthropicoption.WithBaseURL(url), anthropicoption.WithAPIKey("test"), anthropicoption.WithMaxRetries(0)), "claude-opus-5", 1024)
 		},
@@ -473,7 +478,7 @@ func sendsPrompts(p wireProtocol) {
 	// sent sends a prompt and returns the body that arrived.
 	sent := func(ctx context.Context, prompt domain.Prompt) []byte {
 		GinkgoHelper()
-		_, err := sink.Send(ctx, prompt)
+		_, err := sink.Send(ctx, prompt, nil)
 		Expect(err).NotTo(HaveOccurred())
 		bodies := provider.bodies()
 		return bodies[len(bodies)-1]
@@ -488,7 +493,7 @@ func sendsPrompts(p wireProtocol) {
 
 	It("sends the same prompt as the same bytes, every time", func(ctx SpecContext) {
 		for range 200 {
-			_, err := p.open(provider.url).Send(ctx, fullPrompt())
+			_, err := p.open(provider.url).Send(ctx, fullPrompt(), nil)
 			Expect(err).NotTo(HaveOccurred())
 		}
 		bodies := provider.bodies()
@@ -562,7 +567,8 @@ func sendsPrompts(p wireProtocol) {
 	})
 
 	It("answers with the text, the tool calls and the usage", func(ctx SpecContext) {
-		Expect(sink.Send(ctx, fullPrompt())).To(Equal(domain.Reply{
+		Expect(sink.Send(ctx, fullPrompt(), nil)).To(Equal(domain.Reply{
+			Provider: p.provider, Model: p.model, ID: p.replyID,
 			Text: "Let me look.",
 			ToolCalls: []domain.ToolCall{
 				{ID: "call_9", Name: "read_file", Arguments: `{"z":1,"a":1.50}`},
@@ -576,7 +582,7 @@ func sendsPrompts(p wireProtocol) {
 
 	DescribeTable("tells a count of 0 from one that was left out", func(ctx SpecContext, usage func() string, want domain.Usage) {
 		provider.answer = p.answer(usage())
-		reply, err := sink.Send(ctx, fullPrompt())
+		reply, err := sink.Send(ctx, fullPrompt(), nil)
 		Expect(err).NotTo(HaveOccurred())
 		Expect(reply.Usage).To(Equal(want))
 	},
@@ -589,7 +595,7 @@ func sendsPrompts(p wireProtocol) {
 
 	DescribeTable("fails with the SDK's error", func(ctx SpecContext, status int) {
 		provider.status, provider.answer = status, p.failure
-		reply, err := sink.Send(ctx, fullPrompt())
+		reply, err := sink.Send(ctx, fullPrompt(), nil)
 		Expect(p.status(err)).To(Equal(status))
 		Expect(reply).To(Equal(domain.Reply{}))
 		Expect(provider.bodies()).To(HaveLen(1))
@@ -601,25 +607,25 @@ func sendsPrompts(p wireProtocol) {
 
 	It("fails for an answer that is not JSON", func(ctx SpecContext) {
 		provider.answer = "<html>Bad gateway</html>"
-		_, err := sink.Send(ctx, fullPrompt())
+		_, err := sink.Send(ctx, fullPrompt(), nil)
 		Expect(err).To(HaveOccurred())
 	})
 
 	It("fails for an answer that is none of the protocol's", func(ctx SpecContext) {
 		provider.answer = p.failure
-		_, err := sink.Send(ctx, fullPrompt())
+		_, err := sink.Send(ctx, fullPrompt(), nil)
 		Expect(err).To(HaveOccurred())
 	})
 
 	It("fails with the cause where there is no provider", func(ctx SpecContext) {
-		_, err := p.open("http://127.0.0.1:1").Send(ctx, fullPrompt())
+		_, err := p.open("http://127.0.0.1:1").Send(ctx, fullPrompt(), nil)
 		Expect(isError[*net.OpError](err)).To(BeTrue(), "%v", err)
 	})
 
 	It("fails with the context's error, having been cancelled, and sends nothing", func(ctx SpecContext) {
 		done, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err := sink.Send(done, fullPrompt())
+		_, err := sink.Send(done, fullPrompt(), nil)
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(provider.bodies()).To(BeEmpty())
 	})
@@ -631,21 +637,21 @@ func sendsPrompts(p wireProtocol) {
 			<-provider.held
 			cancel()
 		}()
-		_, err := sink.Send(done, fullPrompt())
+		_, err := sink.Send(done, fullPrompt(), nil)
 		Expect(err).To(MatchError(context.Canceled))
 	}, NodeTimeout(20*time.Second))
 
 	It("fails with the context's error, being past its deadline", func(ctx SpecContext) {
 		done, cancel := context.WithDeadline(ctx, time.Unix(0, 0))
 		defer cancel()
-		_, err := sink.Send(done, fullPrompt())
+		_, err := sink.Send(done, fullPrompt(), nil)
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 	})
 
 	It("sends many at once, each as it is", func(ctx SpecContext) {
 		const senders = 16
 		Expect(together(senders, func(i int) error {
-			_, err := sink.Send(ctx, onlyMessages(user("", "", fmt.Sprintf("Text %02d.", i))))
+			_, err := sink.Send(ctx, onlyMessages(user("", "", fmt.Sprintf("Text %02d.", i))), nil)
 			return err
 		})).To(BeEmpty())
 		var said, want []string
@@ -661,7 +667,7 @@ func sendsPrompts(p wireProtocol) {
 		prompt := onlyMessages(user("", "", "Hello."), domain.Message{ID: "stored-id-7", Role: domain.RoleAssistant, Parts: []domain.Part{
 			{Text: "Look:"}, {Image: domain.Image{URL: "https://example.com/a.png"}},
 		}})
-		_, err := sink.Send(ctx, prompt)
+		_, err := sink.Send(ctx, prompt, nil)
 		Expect(err).To(MatchError(And(ContainSubstring("stored-id-7"), ContainSubstring("image"))))
 		_, err = sink.Body(prompt)
 		Expect(err).To(MatchError(ContainSubstring("stored-id-7")))
@@ -669,7 +675,7 @@ func sendsPrompts(p wireProtocol) {
 	})
 
 	It("fails for a message of no role, names the message, and sends nothing", func(ctx SpecContext) {
-		_, err := sink.Send(ctx, onlyMessages(domain.Message{ID: "stored-id-7", Text: "Hello."}))
+		_, err := sink.Send(ctx, onlyMessages(domain.Message{ID: "stored-id-7", Text: "Hello."}), nil)
 		Expect(err).To(MatchError(ContainSubstring("stored-id-7")))
 		Expect(provider.bodies()).To(BeEmpty())
 	})
@@ -734,7 +740,7 @@ var _ = Describe("Chat completions", func() {
 
 	It("fail for an answer without a choice", func(ctx SpecContext) {
 		provider := newLoopback(`{"id":"chatcmpl-1","object":"chat.completion","created":1791820200,"model":"gpt-5.6","choices":[]}`)
-		_, err := chatProtocol.open(provider.url).Send(ctx, fullPrompt())
+		_, err := chatProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
 		Expect(err).To(MatchError(ContainSubstring("no choice")))
 	})
 })
@@ -769,7 +775,7 @@ var _ = Describe("Responses", func() {
 
 	It("fail for an answer whose status is a failure, with what the provider says", func(ctx SpecContext) {
 		provider := newLoopback(`{"id":"resp_1","object":"response","created_at":1791820200,"status":"failed","model":"gpt-5.6","error":{"code":"server_error","message":"it broke"},"output":[]}`)
-		_, err := responsesProtocol.open(provider.url).Send(ctx, fullPrompt())
+		_, err := responsesProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
 		Expect(err).To(MatchError(ContainSubstring("it broke")))
 	})
 })
@@ -850,22 +856,22 @@ var _ = Describe("The recording sink", func() {
 	It("records every prompt as it is, in order", func(ctx SpecContext) {
 		var sink recording.Sink
 		Expect(sink.Prompts()).To(BeEmpty())
-		Expect(sink.Send(ctx, fullPrompt())).To(Equal(domain.Reply{}))
+		Expect(sink.Send(ctx, fullPrompt(), nil)).To(Equal(domain.Reply{}))
 		second := onlyMessages(user("1", "2026-10-12 23:50:00", "Hello."))
-		Expect(sink.Send(ctx, second)).To(Equal(domain.Reply{}))
+		Expect(sink.Send(ctx, second, nil)).To(Equal(domain.Reply{}))
 		Expect(sink.Prompts()).To(Equal([]domain.Prompt{fullPrompt(), {Sections: nil, Tools: nil, Messages: second.Messages}}))
 	})
 
 	It("answers with its reply", func(ctx SpecContext) {
 		reply := domain.Reply{Text: "Hello.", Usage: domain.Usage{CacheRead: domain.Reported(0)}}
 		sink := recording.Sink{Reply: reply}
-		Expect(sink.Send(ctx, fullPrompt())).To(Equal(reply))
+		Expect(sink.Send(ctx, fullPrompt(), nil)).To(Equal(reply))
 	})
 
 	It("leaves the prompt as it is, and remembers it as it was", func(ctx SpecContext) {
 		var sink recording.Sink
 		prompt, untouched := withSpareRoom(fullPrompt())
-		Expect(sink.Send(ctx, prompt)).To(Equal(domain.Reply{}))
+		Expect(sink.Send(ctx, prompt, nil)).To(Equal(domain.Reply{}))
 		Expect(prompt).To(Equal(fullPrompt()))
 		Expect(untouched()).To(BeTrue(), "something was appended to a slice of the prompt")
 
@@ -878,7 +884,7 @@ var _ = Describe("The recording sink", func() {
 		var sink recording.Sink
 		done, cancel := context.WithCancel(ctx)
 		cancel()
-		_, err := sink.Send(done, fullPrompt())
+		_, err := sink.Send(done, fullPrompt(), nil)
 		Expect(err).To(MatchError(context.Canceled))
 		Expect(sink.Prompts()).To(BeEmpty())
 	})
@@ -887,7 +893,7 @@ var _ = Describe("The recording sink", func() {
 		const senders = 16
 		var sink recording.Sink
 		Expect(together(senders, func(i int) error {
-			_, err := sink.Send(ctx, onlyMessages(user("", "", fmt.Sprint(i))))
+			_, err := sink.Send(ctx, onlyMessages(user("", "", fmt.Sprint(i))), nil)
 			return err
 		})).To(BeEmpty())
 		var recorded, want []string

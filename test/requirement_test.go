@@ -1,11 +1,13 @@
 package test
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -98,7 +100,7 @@ func (h harnessInSQLite) rows(ctx context.Context) string {
 // tail returns the window of what is stored from the message with index i on.
 func (h harnessInSQLite) tail(ctx context.Context, i int) app.Window {
 	GinkgoHelper()
-	messages, err := h.history.Messages(ctx, session)
+	messages, err := messagesOf(ctx, h.history, session)
 	Expect(err).NotTo(HaveOccurred())
 	return windowOf(messages[i:]...)
 }
@@ -139,7 +141,7 @@ var _ = Describe("The requirement", func() {
 				user("", "", "Nobody knows when I was written."),
 				user("", "2026-10-13 08:00:00", "Good morning."),
 			)
-			messages, err := h.history.Messages(ctx, session)
+			messages, err := messagesOf(ctx, h.history, session)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(domain.StoredDate(messages[0].CreatedAt)).To(Equal(date("2026-10-12")))
 			Expect(messages[1].CreatedAt).To(BeEmpty())
@@ -242,6 +244,133 @@ var _ = Describe("The requirement", func() {
 		})
 	})
 
+	Context("the request", func() {
+		It("§7 pure function: a message with a quick command keeps its date through the expansion, and so its notice", func(ctx SpecContext) {
+			p := newPipeline(memory.Commands{skill("skill"): "the skill", command("cmd"): "the command"},
+				user("1", "2026-10-12 23:50:00", "Hello."), user("2", "2026-10-13 08:00:00", "$skill$ #{cmd}#"))
+			built := build(ctx, p.engine)
+			Expect(built.Prompt.Messages[1]).To(Equal(user("2", "2026-10-13 08:00:00", noticeOf13+"\n\nthe skill the command")))
+		})
+
+		It("§7 request: built twice, is the same byte for byte, notices and tools included", func(ctx SpecContext) {
+			h := openHarnessInSQLite(ctx)
+			h.store(ctx, chat("12 a12 13 a13 13")...)
+			one, err := h.engine.Build(ctx, storyRequest(session))
+			Expect(err).NotTo(HaveOccurred())
+			two, err := h.engine.Build(ctx, storyRequest(session))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(notices(one)).To(Equal(told("2:13")))
+			for _, p := range cachedProtocols() {
+				Expect(string(p.send(two.Prompt))).To(Equal(string(p.send(one.Prompt))), p.name)
+			}
+		})
+
+		DescribeTable("§7 request: one more message leaves all that stood before it as it was, byte for byte",
+			func(ctx SpecContext, story string, notice ...string) {
+				h := openHarnessInSQLite(ctx)
+				h.store(ctx, chat("12 a12 12")...)
+				before, err := h.engine.Build(ctx, storyRequest(session))
+				Expect(err).NotTo(HaveOccurred())
+				h.store(ctx, chat(story)...)
+				after, err := h.engine.Build(ctx, storyRequest(session))
+				Expect(err).NotTo(HaveOccurred())
+				Expect(notices(after)).To(Equal(append([]string{}, notice...)))
+				for _, p := range cachedProtocols() {
+					earlier, later := p.units(p.send(before.Prompt)), p.units(p.send(after.Prompt))
+					repeated := domain.Repeats(earlier, later)
+					Expect(repeated.Units).To(Equal(len(earlier)), p.name)
+					Expect(later).To(HaveLen(len(earlier)+2), p.name)
+				}
+			},
+			Entry("on the same day", "a12 12"),
+			Entry("across midnight", "a12 13", "4 2026-10-13"),
+		)
+
+		It("§7 request: a compaction's request begins with the whole of the main request", func(ctx SpecContext) {
+			p := newPipeline(nil, chat("12 a12 13")...)
+			main := build(ctx, p.engine).Prompt
+			p.sink.Reply = domain.Reply{Text: "They talked."}
+			_, err := compactorOf(p).Compact(ctx, buildRequest())
+			Expect(err).NotTo(HaveOccurred())
+			sent := p.sink.Prompts()[0]
+			Expect(sent.Sections).To(Equal(main.Sections))
+			Expect(sent.Tools).To(Equal(main.Tools))
+			Expect(sent.Messages).To(HaveLen(4))
+			Expect(sent.Messages[:3]).To(Equal(main.Messages))
+		})
+	})
+
+	Context("judgements", func() {
+		It("§7 judgement: with a notice in front, the newest user message is still a real one, and the handoff in front of it is none", func(ctx SpecContext) {
+			p := newPipeline(nil, chat("12 a12 13 a13")...)
+			Expect(p.sessions.MoveBoundary(ctx, session, "2", "They talked.")).To(Succeed())
+			built := build(ctx, p.engine)
+			Expect(notices(built)).To(Equal(told("1:13")))
+			Expect(built.Prompt.Messages[0].IsRealUserMessage()).To(BeFalse())
+			Expect(built.Prompt.Messages[1].Text).To(HavePrefix("<date-change>"))
+			Expect(built.Prompt.Messages[1].IsRealUserMessage()).To(BeTrue())
+			Expect(domain.NewestRealUserMessage(built.Prompt.Messages)).To(Equal(1))
+		})
+	})
+
+	Context("beside compaction", func() {
+		It("§5.5 real user messages: are told by what they begin with, which a notice does not change", func(ctx SpecContext) {
+			p := newPipeline(nil, chat("12 a12 13 a13 13")...)
+			built := build(ctx, p.engine)
+			for i, m := range built.Prompt.Messages {
+				Expect(m.IsRealUserMessage()).To(Equal(built.Window.Messages[i].IsRealUserMessage()), "message %d", i)
+			}
+			Expect(domain.CompactionBoundary(built.Prompt.Messages)).To(Equal(domain.CompactionBoundary(built.Window.Messages)))
+		})
+
+		It("§5.5 compaction request: carries the notices of the main request, and its instruction comes last", func(ctx SpecContext) {
+			p := newPipeline(nil, chat("12 a12 13")...)
+			p.sink.Reply = domain.Reply{Text: "They talked."}
+			_, err := compactorOf(p).Compact(ctx, buildRequest())
+			Expect(err).NotTo(HaveOccurred())
+			sent := p.sink.Prompts()[0].Messages
+			Expect(sent[2].Text).To(HavePrefix(noticeOf13))
+			Expect(sent[3].Text).To(HavePrefix("<system-notice>"))
+		})
+
+		It("§5.5 archive, export, snapshot: what is stored and what the window holds has no notice, before and after a compaction", func(ctx SpecContext) {
+			h := openHarnessInSQLite(ctx)
+			h.store(ctx, chat("12 a12 13")...)
+			before := h.rows(ctx)
+			sink := &recording.Sink{Reply: domain.Reply{Text: "They talked."}}
+			engine := sessiondate.New(sessiondate.Host{DB: h.db, History: h.history, Sink: sink})
+			compactor := app.NewCompactor(app.CompactorOptions{Engine: engine, Boundaries: h.history, Count: wordCount})
+			_, err := compactor.Compact(ctx, buildRequest())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(h.rows(ctx)).To(Equal(before))
+			built := build(ctx, engine)
+			Expect(notices(built)).To(Equal(told("1:13")))
+			Expect(built.Window.Messages).To(HaveLen(1))
+			Expect(built.Window.Messages[0].Text + built.Window.Handoff).NotTo(ContainSubstring("date-change"))
+		})
+
+		It("§5.5 active context: is estimated from the stored text, without notices, until the provider has counted", func(ctx SpecContext) {
+			p := newPipeline(nil, user("1", "2026-10-12 23:50:00", "one two"), user("2", "2026-10-13 08:00:00", "three"))
+			Expect(notices(build(ctx, p.engine))).To(Equal([]string{"1 2026-10-13"}))
+			Expect(compactorOf(p).ActiveContext(ctx, session)).To(Equal(3))
+			p.sink.Reply = domain.Reply{Usage: domain.Usage{Input: domain.Reported(120)}}
+			_, err := p.engine.Send(ctx, buildRequest(), nil)
+			Expect(err).NotTo(HaveOccurred())
+			p.sessions.Add(session, assistant("3", "2026-10-13 08:00:05", "four five"))
+			Expect(compactorOf(p).ActiveContext(ctx, session)).To(Equal(122))
+		})
+
+		It("§5.5 manifest: counts a notice under the session's messages, as it is sent", func(ctx SpecContext) {
+			p := newPipeline(nil, user("1", "2026-10-12 23:50:00", "one two"), user("2", "2026-10-13 08:00:00", "three"))
+			manifest := build(ctx, p.engine).Prompt.Manifest(wordCount)
+			// The notice has blanks around its date and in front of what follows, and
+			// in "用 shell 执行 date".
+			words := len(strings.Fields(noticeOf13))
+			Expect(words).To(Equal(5))
+			Expect(manifest.SessionMessages).To(Equal(3 + words))
+		})
+	})
+
 	Context("nothing leaks", func() {
 		It("§7 no leak: no protocol's body holds a stored time and, on one day, a notice", func(ctx SpecContext) {
 			h := openHarnessInSQLite(ctx)
@@ -280,7 +409,7 @@ var _ = Describe("The requirement", func() {
 			Expect(h.rows(ctx)).To(Equal(before))
 			Expect(before).To(ContainSubstring("Hello."))
 			Expect(before).NotTo(ContainSubstring("date-change"))
-			messages, err := h.history.Messages(ctx, session)
+			messages, err := messagesOf(ctx, h.history, session)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(messages).To(HaveLen(5))
 			for i, m := range chat("12 a12 13 a13 14") {
@@ -308,6 +437,41 @@ var _ = Describe("The requirement", func() {
 			Expect(morning.Prompt.Messages[:2]).To(Equal(evening.Prompt.Messages))
 		})
 
+		It("§10.2: across midnight the log names no changed section, and the provider serves from its cache what it did before", func(ctx SpecContext) {
+			h := crossing(ctx)
+			provider := newChatProvider(chatProtocols[2], says("Tuesday."), says("Yes."), says("Gladly."))
+			sink := messagesProtocol.open(provider.url)
+			var log bytes.Buffer
+			engine := sessiondate.New(sessiondate.Host{
+				DB: h.db, History: h.history, Sink: sink, Calls: h.history, Now: clockAt("2026-10-13 08:00:00"),
+				Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+			})
+			h.store(ctx, user("", "2026-10-12 23:51:00", "First."))
+			_, err := engine.Send(ctx, storyRequest(session), nil)
+			Expect(err).NotTo(HaveOccurred())
+			h.store(ctx, assistant("", "2026-10-12 23:51:05", "Tuesday."), user("", "2026-10-13 08:00:00", "What is today?"))
+			_, err = engine.Send(ctx, storyRequest(session), nil)
+			Expect(err).NotTo(HaveOccurred())
+
+			calls, err := h.history.Calls(ctx, session)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(calls).To(HaveLen(2))
+			Expect(calls[1].Comparison.ChangedSections).To(BeEmpty())
+			Expect(calls[1].Comparison.RepeatedUnits).To(Equal(calls[1].Comparison.PreviousUnits))
+			Expect(calls[1].Usage.CacheRead).To(Equal(calls[0].Usage.Input))
+			Expect(log.String()).NotTo(ContainSubstring(`"changedSections":["current-date"]`))
+
+			// Before, the date was that of the clock. The same log shows it.
+			anew := app.NewPromptEngine(app.PromptOptions{
+				Dates:   app.NewSessionDate(app.Options{Stamps: &scriptedReader{SessionStampReader: &memory.Sessions{}}, Now: clockAt("2026-10-13 08:01:00")}),
+				History: sharedHistory{assistant("9", "2026-10-13 08:00:30", "A signal.")}, Sink: sink, Calls: h.history,
+				Logger: slog.New(slog.NewJSONHandler(&log, nil)),
+			})
+			_, err = anew.Send(ctx, storyRequest(session), nil)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(log.String()).To(ContainSubstring(`"changedSections":["current-date"]`))
+		})
+
 		It("§10.3: rounds of one day carry no notice, and each repeats the one before byte for byte", func(ctx SpecContext) {
 			h := crossing(ctx)
 			var earlier [][]domain.PrefixUnit
@@ -333,13 +497,43 @@ var _ = Describe("The requirement", func() {
 			h := crossing(ctx)
 			h.store(ctx, user("", "2026-10-13 08:00:00", "What is today?"))
 			before := h.rows(ctx)
-			_, err := h.engine.Send(ctx, app.PromptRequest{SessionID: session})
+			_, err := h.engine.Send(ctx, app.PromptRequest{SessionID: session}, nil)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(h.rows(ctx)).To(Equal(before))
-			messages, err := h.history.Messages(ctx, session)
+			messages, err := messagesOf(ctx, h.history, session)
 			Expect(err).NotTo(HaveOccurred())
 			Expect(messages[2].Text).To(Equal("What is today?"))
 			Expect(messages[2].CreatedAt).To(Equal("2026-10-13 08:00:00"))
+		})
+
+		It("§10.5: a session with a message of the next day is compacted as any other, and goes on", func(ctx SpecContext) {
+			h := crossing(ctx)
+			h.store(ctx, user("", "2026-10-13 08:00:00", "What is today?"))
+			sink := &recording.Sink{Reply: domain.Reply{Text: "A week is to be planned."}}
+			engine := sessiondate.New(sessiondate.Host{DB: h.db, History: h.history, Sink: sink, Calls: h.history})
+			handoff, err := app.NewCompactor(app.CompactorOptions{Engine: engine, Boundaries: h.history, Count: wordCount}).Compact(ctx, buildRequest())
+			Expect(err).NotTo(HaveOccurred())
+			Expect(handoff).To(Equal("A week is to be planned."))
+			built := build(ctx, engine)
+			Expect(built.Prompt.Messages).To(HaveLen(2))
+			Expect(built.Prompt.Messages[0].Text).To(Equal("## 会话任务交接\n\nA week is to be planned."))
+			Expect(built.Prompt.Messages[1].Text).To(Equal(noticeOf13 + "\n\nWhat is today?"))
+			Expect(built.Prompt.System()).To(ContainSubstring("当前日期:`2026-10-12`(星期一)"))
+		})
+
+		It("§10.7: within one day a request has the very bytes of one that knows no notices", func(ctx SpecContext) {
+			h := openHarnessInSQLite(ctx)
+			h.store(ctx, chat("12 a12 12 a12 12")...)
+			built := build(ctx, h.engine)
+			without := build(ctx, engineOver(h.history, nil))
+			for _, p := range cachedProtocols() {
+				Expect(string(p.send(built.Prompt))).To(Equal(string(p.send(without.Prompt))), p.name)
+			}
+			h.store(ctx, chat("a12 13")...)
+			crossed := build(ctx, h.engine)
+			for _, p := range cachedProtocols() {
+				Expect(string(p.send(crossed.Prompt))).NotTo(Equal(string(p.send(build(ctx, engineOver(h.history, nil)).Prompt))), p.name)
+			}
 		})
 
 		DescribeTable("§10.6: without a user message a request is as it was: today's date, and the messages as stored",
@@ -348,7 +542,7 @@ var _ = Describe("The requirement", func() {
 				h.store(ctx, stored...)
 				built := build(ctx, h.engine)
 				Expect(built.Prompt.System()).To(ContainSubstring("当前日期:`2031-01-01`(星期三)"))
-				messages, err := h.history.Messages(ctx, session)
+				messages, err := messagesOf(ctx, h.history, session)
 				Expect(err).NotTo(HaveOccurred())
 				Expect(built.Prompt.Messages).To(HaveExactElements(asElements(messages)...))
 				anchorOnly := build(ctx, engineOver(h.history, nil))
@@ -361,6 +555,14 @@ var _ = Describe("The requirement", func() {
 		)
 	})
 })
+
+// compactorOf returns a compactor of a pipeline that counts words.
+func compactorOf(p *pipeline) *app.Compactor {
+	return app.NewCompactor(app.CompactorOptions{Engine: p.engine, Boundaries: &p.sessions, Count: wordCount})
+}
+
+// wordCount counts the words of a text, as a tokenizer counts tokens.
+func wordCount(text string) int { return len(strings.Fields(text)) }
 
 // asElements returns the elements of a list, for a matcher that takes each.
 func asElements[T any](list []T) []any {

@@ -60,23 +60,34 @@ func engine(sessions *memory.Sessions) *app.PromptEngine {
 func engineOver(history ports.History, stamps ports.SessionStampReader) *app.PromptEngine {
 	GinkgoHelper()
 	dates := app.NewSessionDate(app.Options{Stamps: stamps, Now: clockAt("2031-01-01 12:00:00")})
-	return app.NewPromptEngine(dates, history, &recording.Sink{})
+	return app.NewPromptEngine(app.PromptOptions{Dates: dates, History: history, Sink: &recording.Sink{}})
+}
+
+// messagesOf returns the messages of a session's window.
+func messagesOf(ctx context.Context, history ports.History, sessionID string) ([]domain.Message, error) {
+	window, err := history.Window(ctx, sessionID)
+	return window.Messages, err
 }
 
 // build builds the prompt of a session as it stands, with a persona before the
 // date and a guide behind it.
 func build(ctx context.Context, e *app.PromptEngine) app.BuiltPrompt {
 	GinkgoHelper()
-	built, err := e.Build(ctx, app.PromptRequest{
+	built, err := e.Build(ctx, buildRequest())
+	Expect(err).NotTo(HaveOccurred())
+	return built
+}
+
+// buildRequest asks for the prompt that build builds.
+func buildRequest() app.PromptRequest {
+	return app.PromptRequest{
 		SessionID: session,
 		Sections: []domain.Section{
 			{Name: "persona", Text: "You are helpful."},
 			{Name: domain.CurrentDateSection},
 			{Name: "guide", Text: "Be brief."},
 		},
-	})
-	Expect(err).NotTo(HaveOccurred())
-	return built
+	}
 }
 
 // notices spells the notices of a prompt as "index date", in order.

@@ -197,7 +197,7 @@ var _ = Describe("The sequence of dates", func() {
 			user("43", "", "My other secret."),
 			assistant("44", "", "Hello!"),
 		)
-		stored, err := sessions.Messages(ctx, session)
+		stored, err := messagesOf(ctx, &sessions, session)
 		Expect(err).NotTo(HaveOccurred())
 		var log bytes.Buffer
 		dates := app.NewSessionDate(app.Options{Stamps: &sessions, Logger: slog.New(slog.NewTextHandler(&log, nil))})

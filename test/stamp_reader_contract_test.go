@@ -479,7 +479,7 @@ func memoryStamps(context.Context) stampBackend {
 			GinkgoHelper()
 			all := map[string][]domain.Message{}
 			for session := range known {
-				messages, err := sessions.Messages(ctx, session)
+				messages, err := messagesOf(ctx, &sessions, session)
 				Expect(err).NotTo(HaveOccurred())
 				all[session] = messages
 			}

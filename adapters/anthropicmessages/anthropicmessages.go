@@ -38,8 +38,8 @@ func New(client anthropic.Client, model string, maxTokens int64) *Sink {
 	return &Sink{client, model, maxTokens}
 }
 
-// Body returns the request body that Send sends, byte for byte, and sends
-// nothing. The error says which message cannot be sent.
+// Body returns the request body that Send sends, byte for byte, for a reply that
+// is not streamed, and sends nothing. The error says which message cannot be sent.
 func (s *Sink) Body(prompt domain.Prompt) ([]byte, error) {
 	params, err := s.params(prompt)
 	if err != nil {
@@ -53,19 +53,32 @@ func (s *Sink) Body(prompt domain.Prompt) ([]byte, error) {
 }
 
 // Send implements [ports.PromptSink].
-func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, error) {
+func (s *Sink) Send(ctx context.Context, prompt domain.Prompt, onText func(string)) (domain.Reply, error) {
 	params, err := s.params(prompt)
 	if err != nil {
 		return domain.Reply{}, err
 	}
-	message, err := s.client.Messages.New(ctx, params)
+	var message *anthropic.Message
+	var usage domain.Usage
+	if onText == nil {
+		if message, err = s.client.Messages.New(ctx, params); err == nil {
+			usage = usageOf(message.Usage)
+			if !message.JSON.Content.Valid() {
+				err = errNoContent
+			}
+		}
+	} else {
+		message, usage, err = s.stream(ctx, params, onText)
+	}
 	if err != nil {
 		return domain.Reply{}, fmt.Errorf("request message of %s: %w", s.model, err)
 	}
-	if !message.JSON.Content.Valid() {
-		return domain.Reply{}, fmt.Errorf("request message of %s: %w", s.model, errNoContent)
+	// This protocol counts cached tokens beside the input, not in it.
+	usage.Input.Tokens += usage.CacheRead.Tokens + usage.CacheWrite.Tokens
+	reply := domain.Reply{
+		Provider: provider, Model: message.Model, ID: message.ID,
+		Usage: usage, CacheMiss: message.Diagnostics.CacheMissReason.Type,
 	}
-	var reply domain.Reply
 	for _, block := range message.Content {
 		switch block := block.AsAny().(type) {
 		case anthropic.TextBlock:
@@ -74,20 +87,67 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 			reply.ToolCalls = append(reply.ToolCalls, domain.ToolCall{ID: block.ID, Name: block.Name, Arguments: string(block.Input)})
 		}
 	}
-	u := message.Usage
-	reply.Usage = domain.Usage{
+	return reply, nil
+}
+
+// stream requests a message that comes in pieces, and puts it together.
+func (s *Sink) stream(ctx context.Context, params anthropic.MessageNewParams, onText func(string)) (*anthropic.Message, domain.Usage, error) {
+	stream := s.client.Messages.NewStreaming(ctx, params)
+	defer stream.Close()
+	var whole anthropic.Message
+	var usage domain.Usage
+	for stream.Next() {
+		event := stream.Current()
+		if err := whole.Accumulate(event); err != nil {
+			return nil, domain.Usage{}, err
+		}
+		switch event := event.AsAny().(type) {
+		case anthropic.MessageStartEvent:
+			usage = usageOf(event.Message.Usage)
+		case anthropic.ContentBlockDeltaEvent:
+			if event.Delta.Type == "text_delta" {
+				onText(event.Delta.Text)
+			}
+		case anthropic.MessageDeltaEvent:
+			// Counts at the end are of the whole message, and those that do not
+			// apply are left out.
+			u := event.Usage
+			update(&usage.Input, reported(u.InputTokens, u.JSON.InputTokens))
+			update(&usage.Output, reported(u.OutputTokens, u.JSON.OutputTokens))
+			update(&usage.CacheRead, reported(u.CacheReadInputTokens, u.JSON.CacheReadInputTokens))
+			update(&usage.CacheWrite, reported(u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens))
+		case anthropic.MessageStopEvent:
+			return &whole, usage, nil
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, domain.Usage{}, err
+	}
+	return nil, domain.Usage{}, errBrokenOff
+}
+
+func usageOf(u anthropic.Usage) domain.Usage {
+	return domain.Usage{
 		Input:      reported(u.InputTokens, u.JSON.InputTokens),
 		Output:     reported(u.OutputTokens, u.JSON.OutputTokens),
 		CacheRead:  reported(u.CacheReadInputTokens, u.JSON.CacheReadInputTokens),
 		CacheWrite: reported(u.CacheCreationInputTokens, u.JSON.CacheCreationInputTokens),
 	}
-	// This protocol counts cached tokens beside the input, not in it.
-	reply.Usage.Input.Tokens += reply.Usage.CacheRead.Tokens + reply.Usage.CacheWrite.Tokens
-	return reply, nil
 }
+
+func update(count *domain.TokenCount, newer domain.TokenCount) {
+	if newer.Reported {
+		*count = newer
+	}
+}
+
+// provider is the name of who speaks this protocol first, by OpenTelemetry's
+// GenAI conventions.
+const provider = "anthropic"
 
 var (
 	errNoContent      = errors.New("the answer has no content")
+	errBrokenOff      = errors.New("the answer broke off")
 	errAssistantImage = errors.New("an assistant message cannot hold an image")
 )
 
@@ -103,6 +163,10 @@ func (s *Sink) params(prompt domain.Prompt) (anthropic.MessageNewParams, error) 
 		// the last block.
 		CacheControl: anthropic.NewCacheControlEphemeralParam(),
 		Messages:     []anthropic.MessageParam{},
+	}
+	// The ids of other protocols are no messages.
+	if strings.HasPrefix(prompt.PreviousReplyID, "msg_") {
+		params.Diagnostics.PreviousMessageID = anthropic.String(prompt.PreviousReplyID)
 	}
 	for _, section := range prompt.Sections {
 		params.System = append(params.System, anthropic.TextBlockParam{Text: section.Text})

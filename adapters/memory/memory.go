@@ -5,53 +5,99 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 
 	"sessiondate/domain"
 	"sessiondate/ports"
 )
 
-// Sessions holds messages of sessions, in the order in which they were added,
-// which is the order of its store. The zero value holds none and is ready to
-// use. It is safe for concurrent use.
+// Sessions holds sessions: their messages, in the order in which they were added,
+// which is the order of its store; how far they are compacted; and the calls to
+// their models. The zero value holds none and is ready to use. It is safe for
+// concurrent use.
 type Sessions struct {
 	mu       sync.RWMutex
-	messages map[string][]message
+	sessions map[string]*session
+	// ids counts the ids that Append gave.
+	ids int
 }
 
-// A message is deleted softly: it keeps its place in the order.
-type message struct {
-	domain.Message
-	deleted bool
+type session struct {
+	messages  []domain.Message
+	deleted   map[string]bool
+	throughID string
+	handoff   string
+	calls     []domain.Call
 }
 
 var (
 	_ ports.SessionStampReader = (*Sessions)(nil)
 	_ ports.History            = (*Sessions)(nil)
+	_ ports.Archive            = (*Sessions)(nil)
+	_ ports.Boundaries         = (*Sessions)(nil)
+	_ ports.CallLog            = (*Sessions)(nil)
 )
 
-// Add adds messages at the end of a session. Their parts and tool calls are
-// copied.
+// isUsers reports whether m is a user message that is not deleted.
+func (s session) isUsers(m domain.Message) bool {
+	return m.Role == domain.RoleUser && !s.deleted[m.ID]
+}
+
+// Add adds messages that have ids already at the end of a session. Their parts
+// and tool calls are copied.
 func (s *Sessions) Add(sessionID string, messages ...domain.Message) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.messages == nil {
-		s.messages = make(map[string][]message)
+	added := s.created(sessionID)
+	added.messages = append(added.messages, copied(messages)...)
+}
+
+// Append implements [ports.Archive].
+func (s *Sessions) Append(ctx context.Context, sessionID string, messages ...domain.Message) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("store messages of session %s: %w", sessionID, err)
 	}
-	for _, m := range messages {
-		s.messages[sessionID] = append(s.messages[sessionID], message{Message: m.Clone()})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	added := s.created(sessionID)
+	for _, m := range copied(messages) {
+		s.ids++
+		m.ID = strconv.Itoa(s.ids)
+		added.messages = append(added.messages, m)
 	}
+	return nil
+}
+
+// created returns a session, which it creates if need be.
+func (s *Sessions) created(sessionID string) *session {
+	if s.sessions == nil {
+		s.sessions = make(map[string]*session)
+	}
+	if s.sessions[sessionID] == nil {
+		s.sessions[sessionID] = new(session)
+	}
+	return s.sessions[sessionID]
+}
+
+// known returns a session, which is empty if it was never created.
+func (s *Sessions) known(sessionID string) session {
+	if known := s.sessions[sessionID]; known != nil {
+		return *known
+	}
+	return session{}
 }
 
 // Delete soft-deletes a message: no reading finds it again.
 func (s *Sessions) Delete(sessionID, messageID string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, m := range s.messages[sessionID] {
-		if m.ID == messageID {
-			s.messages[sessionID][i].deleted = true
-		}
+	changed := s.created(sessionID)
+	if changed.deleted == nil {
+		changed.deleted = make(map[string]bool)
 	}
+	changed.deleted[messageID] = true
 }
 
 // FirstUserStamp implements [ports.SessionStampReader].
@@ -61,8 +107,9 @@ func (s *Sessions) FirstUserStamp(ctx context.Context, sessionID string) (domain
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, m := range s.messages[sessionID] {
-		if m.Role == domain.RoleUser && !m.deleted {
+	known := s.known(sessionID)
+	for _, m := range known.messages {
+		if known.isUsers(m) {
 			return domain.Stamp{MessageID: m.ID, CreatedAt: m.CreatedAt}, nil
 		}
 	}
@@ -77,29 +124,89 @@ func (s *Sessions) PreviousUserStamp(ctx context.Context, sessionID, beforeID st
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var previous domain.Stamp
-	for _, m := range s.messages[sessionID] {
+	known := s.known(sessionID)
+	for _, m := range known.messages {
 		if m.ID == beforeID {
 			return previous, nil
 		}
-		if m.Role == domain.RoleUser && !m.deleted {
+		if known.isUsers(m) {
 			previous = domain.Stamp{MessageID: m.ID, CreatedAt: m.CreatedAt}
 		}
 	}
 	return domain.Stamp{}, nil
 }
 
-// Messages implements [ports.History].
-func (s *Sessions) Messages(ctx context.Context, sessionID string) ([]domain.Message, error) {
+// Window implements [ports.History].
+func (s *Sessions) Window(ctx context.Context, sessionID string) (domain.Window, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("read messages of session %s: %w", sessionID, err)
+		return domain.Window{}, fmt.Errorf("read messages of session %s: %w", sessionID, err)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	var messages []domain.Message
-	for _, m := range s.messages[sessionID] {
-		if !m.deleted {
-			messages = append(messages, m.Clone())
+	known := s.known(sessionID)
+	behind := 1 + slices.IndexFunc(known.messages, func(m domain.Message) bool { return m.ID == known.throughID })
+	messages := slices.DeleteFunc(copied(known.messages[behind:]), func(m domain.Message) bool { return known.deleted[m.ID] })
+	return domain.Window{Handoff: known.handoff, Messages: messages}, nil
+}
+
+// MoveBoundary implements [ports.Boundaries].
+func (s *Sessions) MoveBoundary(ctx context.Context, sessionID, throughID, handoff string) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("move boundary of session %s: %w", sessionID, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	moved := s.created(sessionID)
+	moved.throughID, moved.handoff = throughID, handoff
+	return nil
+}
+
+// Record implements [ports.CallLog].
+func (s *Sessions) Record(ctx context.Context, call domain.Call) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("record call of session %s: %w", call.SessionID, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	recorded := s.created(call.SessionID)
+	recorded.calls = append(recorded.calls, call)
+	return nil
+}
+
+// LastCall implements [ports.CallLog].
+func (s *Sessions) LastCall(ctx context.Context, sessionID string) (domain.Call, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return domain.Call{}, false, fmt.Errorf("read last call of session %s: %w", sessionID, err)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, call := range slices.Backward(s.known(sessionID).calls) {
+		if !call.Failed {
+			return call, true, nil
 		}
 	}
-	return messages, nil
+	return domain.Call{}, false, nil
+}
+
+// copied returns a copy of messages that shares no slice with them.
+func copied(messages []domain.Message) []domain.Message {
+	messages = slices.Clone(messages)
+	for i, m := range messages {
+		messages[i] = m.Clone()
+	}
+	return messages
+}
+
+// Commands are quick commands that do not change.
+type Commands map[domain.Marker]string
+
+var _ ports.QuickCommands = Commands(nil)
+
+// Text implements [ports.QuickCommands].
+func (c Commands) Text(ctx context.Context, marker domain.Marker) (string, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return "", false, fmt.Errorf("look up %v: %w", marker, err)
+	}
+	text, known := c[marker]
+	return text, known, nil
 }

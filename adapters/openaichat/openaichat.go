@@ -32,8 +32,8 @@ var _ ports.PromptSink = (*Sink)(nil)
 // the base URL, the key and how often to retry.
 func New(client openai.Client, model string) *Sink { return &Sink{client, model} }
 
-// Body returns the request body that Send sends, byte for byte, and sends
-// nothing. The error says which message cannot be sent.
+// Body returns the request body that Send sends, byte for byte, for a reply that
+// is not streamed, and sends nothing. The error says which message cannot be sent.
 func (s *Sink) Body(prompt domain.Prompt) ([]byte, error) {
 	params, err := s.params(prompt)
 	if err != nil {
@@ -47,20 +47,25 @@ func (s *Sink) Body(prompt domain.Prompt) ([]byte, error) {
 }
 
 // Send implements [ports.PromptSink].
-func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, error) {
+func (s *Sink) Send(ctx context.Context, prompt domain.Prompt, onText func(string)) (domain.Reply, error) {
 	params, err := s.params(prompt)
 	if err != nil {
 		return domain.Reply{}, err
 	}
-	completion, err := s.client.Chat.Completions.New(ctx, params)
+	var completion *openai.ChatCompletion
+	if onText == nil {
+		completion, err = s.client.Chat.Completions.New(ctx, params)
+	} else {
+		completion, err = s.stream(ctx, params, onText)
+	}
+	if err == nil && len(completion.Choices) == 0 {
+		err = errNoChoice
+	}
 	if err != nil {
 		return domain.Reply{}, fmt.Errorf("request chat completion of %s: %w", s.model, err)
 	}
-	if len(completion.Choices) == 0 {
-		return domain.Reply{}, fmt.Errorf("request chat completion of %s: %w", s.model, errNoChoice)
-	}
 	message := completion.Choices[0].Message
-	reply := domain.Reply{Text: message.Content}
+	reply := domain.Reply{Provider: provider, Model: completion.Model, ID: completion.ID, Text: message.Content}
 	for _, c := range message.ToolCalls {
 		reply.ToolCalls = append(reply.ToolCalls, domain.ToolCall{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
 	}
@@ -74,8 +79,44 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 	return reply, nil
 }
 
+// stream requests a completion that comes in pieces, and puts it together.
+func (s *Sink) stream(ctx context.Context, params openai.ChatCompletionNewParams, onText func(string)) (*openai.ChatCompletion, error) {
+	params.StreamOptions.IncludeUsage = openai.Bool(true)
+	stream := s.client.Chat.Completions.NewStreaming(ctx, params)
+	defer stream.Close()
+	var whole openai.ChatCompletionAccumulator
+	var usage openai.CompletionUsage
+	for stream.Next() {
+		chunk := stream.Current()
+		if !whole.AddChunk(chunk) {
+			return nil, errChunk
+		}
+		if len(chunk.Choices) > 0 && chunk.Choices[0].Delta.Content != "" {
+			onText(chunk.Choices[0].Delta.Content)
+		}
+		if chunk.JSON.Usage.Valid() {
+			usage = chunk.Usage
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, err
+	}
+	if len(whole.Choices) > 0 && whole.Choices[0].FinishReason == "" {
+		return nil, errBrokenOff
+	}
+	// The accumulator adds usages up, and forgets which counts were reported.
+	whole.Usage = usage
+	return &whole.ChatCompletion, nil
+}
+
+// provider is the name of who speaks this protocol first, by OpenTelemetry's
+// GenAI conventions.
+const provider = "openai"
+
 var (
 	errNoChoice       = errors.New("the answer has no choice")
+	errChunk          = errors.New("the answer has a piece that does not fit")
+	errBrokenOff      = errors.New("the answer broke off")
 	errAssistantImage = errors.New("an assistant message cannot hold an image")
 )
 

@@ -34,8 +34,8 @@ var _ ports.PromptSink = (*Sink)(nil)
 // the base URL, the key and how often to retry.
 func New(client openai.Client, model string) *Sink { return &Sink{client, model} }
 
-// Body returns the request body that Send sends, byte for byte, and sends
-// nothing. The error says which message cannot be sent.
+// Body returns the request body that Send sends, byte for byte, for a reply that
+// is not streamed, and sends nothing. The error says which message cannot be sent.
 func (s *Sink) Body(prompt domain.Prompt) ([]byte, error) {
 	params, err := s.params(prompt)
 	if err != nil {
@@ -49,22 +49,28 @@ func (s *Sink) Body(prompt domain.Prompt) ([]byte, error) {
 }
 
 // Send implements [ports.PromptSink].
-func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, error) {
+func (s *Sink) Send(ctx context.Context, prompt domain.Prompt, onText func(string)) (domain.Reply, error) {
 	params, err := s.params(prompt)
 	if err != nil {
 		return domain.Reply{}, err
 	}
-	response, err := s.client.Responses.New(ctx, params)
+	var response *responses.Response
+	if onText == nil {
+		response, err = s.client.Responses.New(ctx, params)
+	} else {
+		response, err = s.stream(ctx, params, onText)
+	}
+	switch {
+	case err != nil:
+	case response.Status == responses.ResponseStatusFailed:
+		err = fmt.Errorf("%s: %s", response.Error.Code, response.Error.Message)
+	case !response.JSON.Output.Valid():
+		err = errNoOutput
+	}
 	if err != nil {
 		return domain.Reply{}, fmt.Errorf("request response of %s: %w", s.model, err)
 	}
-	if response.Status == responses.ResponseStatusFailed {
-		return domain.Reply{}, fmt.Errorf("request response of %s: %w", s.model, errors.New(response.Error.Message))
-	}
-	if !response.JSON.Output.Valid() {
-		return domain.Reply{}, fmt.Errorf("request response of %s: %w", s.model, errNoOutput)
-	}
-	reply := domain.Reply{Text: response.OutputText()}
+	reply := domain.Reply{Provider: provider, Model: response.Model, ID: response.ID, Text: response.OutputText()}
 	for _, item := range response.Output {
 		if item.Type == "function_call" {
 			call := item.AsFunctionCall()
@@ -78,11 +84,47 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 		CacheRead:  reported(u.InputTokensDetails.CachedTokens, u.InputTokensDetails.JSON.CachedTokens),
 		CacheWrite: reported(u.InputTokensDetails.CacheWriteTokens, u.InputTokensDetails.JSON.CacheWriteTokens),
 	}
+	if d := response.PromptCacheDiagnostics; d.Type != "cache_hit" {
+		reply.CacheMiss = d.Type
+		if d.Reason != "" {
+			reply.CacheMiss = d.Reason
+		}
+	}
 	return reply, nil
 }
 
+// stream requests a response that comes in pieces, of which the last is the
+// whole.
+func (s *Sink) stream(ctx context.Context, params responses.ResponseNewParams, onText func(string)) (*responses.Response, error) {
+	stream := s.client.Responses.NewStreaming(ctx, params)
+	defer stream.Close()
+	for stream.Next() {
+		switch event := stream.Current().AsAny().(type) {
+		case responses.ResponseTextDeltaEvent:
+			onText(event.Delta)
+		case responses.ResponseCompletedEvent:
+			return &event.Response, nil
+		case responses.ResponseIncompleteEvent:
+			return &event.Response, nil
+		case responses.ResponseFailedEvent:
+			return &event.Response, nil
+		case responses.ResponseErrorEvent:
+			return nil, fmt.Errorf("%s: %s", event.Code, event.Message)
+		}
+	}
+	if err := stream.Err(); err != nil {
+		return nil, err
+	}
+	return nil, errBrokenOff
+}
+
+// provider is the name of who speaks this protocol first, by OpenTelemetry's
+// GenAI conventions.
+const provider = "openai"
+
 var (
 	errNoOutput       = errors.New("the answer has no output")
+	errBrokenOff      = errors.New("the answer broke off")
 	errAssistantImage = errors.New("an assistant message cannot hold an image")
 )
 
@@ -92,6 +134,10 @@ func reported(n int64, field respjson.Field) domain.TokenCount {
 
 func (s *Sink) params(prompt domain.Prompt) (responses.ResponseNewParams, error) {
 	params := responses.ResponseNewParams{Model: s.model, Store: openai.Bool(false)}
+	// The ids of other protocols are no responses.
+	if strings.HasPrefix(prompt.PreviousReplyID, "resp_") {
+		params.PromptCacheOptions.ComparisonResponseID = openai.String(prompt.PreviousReplyID)
+	}
 	if system := prompt.System(); system != "" {
 		params.Instructions = openai.String(system)
 	}

@@ -26,7 +26,7 @@ type Sink struct {
 var _ ports.PromptSink = (*Sink)(nil)
 
 // Send implements [ports.PromptSink].
-func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, error) {
+func (s *Sink) Send(ctx context.Context, prompt domain.Prompt, onText func(string)) (domain.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return domain.Reply{}, fmt.Errorf("record prompt: %w", err)
 	}
@@ -39,6 +39,9 @@ func (s *Sink) Send(ctx context.Context, prompt domain.Prompt) (domain.Reply, er
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.prompts = append(s.prompts, prompt)
+	if onText != nil && s.Reply.Text != "" {
+		onText(s.Reply.Text)
+	}
 	return s.Reply, nil
 }
 

@@ -33,7 +33,7 @@ var SchemaMySQL string
 // The cast and the comparison of bytes are for the reasons that package
 // sqlstamp gives.
 const (
-	selectMessages = "SELECT id, role, content, parts, tool_calls, tool_call_id, tool_failed, CAST(created_at AS CHAR) AS created_at FROM `message` WHERE session_id = ?%s AND deleted = 0 ORDER BY id ASC"
+	selectMessages = "SELECT id, role, content, parts, tool_calls, tool_call_id, tool_failed, CAST(created_at AS CHAR) AS created_at FROM `message` WHERE session_id = ?%s AND deleted = 0 AND id > ? ORDER BY id ASC"
 	selectAny      = "SELECT COUNT(*) FROM `message` WHERE session_id = ?%s"
 	insertMessage  = "INSERT INTO `message` (session_id, role, content, parts, tool_calls, tool_call_id, tool_failed, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -50,7 +50,10 @@ type Store struct {
 	sqlite bool
 }
 
-var _ ports.History = (*Store)(nil)
+var (
+	_ ports.History = (*Store)(nil)
+	_ ports.Archive = (*Store)(nil)
+)
 
 // New returns a store over db. The caller opens db, sees to its schema, and
 // closes it. A db whose driver's name contains "sqlite" is used as SQLite, and
@@ -71,19 +74,26 @@ type row struct {
 	CreatedAt  sql.NullString `db:"created_at"`
 }
 
-// Messages implements [ports.History]. A row that holds no message is an error
-// that names the message.
-func (s *Store) Messages(ctx context.Context, sessionID string) ([]domain.Message, error) {
-	messages, err := s.messages(ctx, sessionID)
+// Window implements [ports.History]. A row that holds no message is an error that
+// names the message.
+func (s *Store) Window(ctx context.Context, sessionID string) (domain.Window, error) {
+	// What follows a boundary is read after the boundary, so a compaction in
+	// between changes nothing: the older window is whole.
+	c, err := s.newestCompaction(ctx, s.db, sessionID)
 	if err != nil {
-		return nil, fmt.Errorf("read messages of session %s: %w", sessionID, err)
+		return domain.Window{}, fmt.Errorf("read boundary of session %s: %w", sessionID, err)
 	}
-	return messages, nil
+	messages, err := s.messages(ctx, s.db, sessionID, c.ThroughID)
+	if err != nil {
+		return domain.Window{}, fmt.Errorf("read messages of session %s: %w", sessionID, err)
+	}
+	return domain.Window{Handoff: c.Handoff, Messages: messages}, nil
 }
 
-func (s *Store) messages(ctx context.Context, sessionID string) (messages []domain.Message, err error) {
+// messages reads the messages of a session behind the one with the id afterID.
+func (s *Store) messages(ctx context.Context, q sqlx.QueryerContext, sessionID string, afterID int64) (messages []domain.Message, err error) {
 	query, args := s.ofSession(selectMessages, sessionID)
-	rows, err := s.db.QueryxContext(ctx, query, args...)
+	rows, err := q.QueryxContext(ctx, query, append(args, afterID)...)
 	if err != nil {
 		return nil, err
 	}
@@ -141,11 +151,13 @@ func (s *Store) ofSession(query, sessionID string) (string, []any) {
 	return fmt.Sprintf(query, sameBytes), []any{sessionID, sessionID}
 }
 
-// Append adds messages at the end of a session, all or none. The ids are the
-// store's, and those in messages are ignored. SQLite keeps a stored time as it
+// Append implements [ports.Archive]. SQLite keeps a stored time as it
 // is spelled; a server's DATETIME keeps its date and its time to the second.
 func (s *Store) Append(ctx context.Context, sessionID string, messages ...domain.Message) error {
-	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error { return s.insert(ctx, tx, sessionID, messages) })
+	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error {
+		_, err := s.insert(ctx, tx, sessionID, messages)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("store messages of session %s: %w", sessionID, err)
 	}
@@ -156,18 +168,26 @@ func (s *Store) Append(ctx context.Context, sessionID string, messages ...domain
 // [ErrSessionExists] if the session has messages, deleted ones included.
 func (s *Store) Create(ctx context.Context, sessionID string, messages []domain.Message) error {
 	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error {
-		var n int
-		query, args := s.ofSession(selectAny, sessionID)
-		if err := tx.GetContext(ctx, &n, query, args...); err != nil {
+		if err := s.mustBeNew(ctx, tx, sessionID); err != nil {
 			return err
 		}
-		if n > 0 {
-			return fmt.Errorf("%w and has messages: %d", ErrSessionExists, n)
-		}
-		return s.insert(ctx, tx, sessionID, messages)
+		_, err := s.insert(ctx, tx, sessionID, messages)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("create session %s: %w", sessionID, err)
+	}
+	return nil
+}
+
+func (s *Store) mustBeNew(ctx context.Context, tx *sqlx.Tx, sessionID string) error {
+	var n int
+	query, args := s.ofSession(selectAny, sessionID)
+	if err := tx.GetContext(ctx, &n, query, args...); err != nil {
+		return err
+	}
+	if n > 0 {
+		return fmt.Errorf("%w and has messages: %d", ErrSessionExists, n)
 	}
 	return nil
 }
@@ -195,23 +215,27 @@ func rollback(tx *sqlx.Tx) error {
 	return nil
 }
 
-func (s *Store) insert(ctx context.Context, tx *sqlx.Tx, sessionID string, messages []domain.Message) error {
+// insert stores messages and returns the id of the last one.
+func (s *Store) insert(ctx context.Context, tx *sqlx.Tx, sessionID string, messages []domain.Message) (lastID int64, err error) {
 	for i, m := range messages {
 		parts, err := encodeParts(m.Parts)
 		if err != nil {
-			return fmt.Errorf("message %d: %w", i, err)
+			return 0, fmt.Errorf("message %d: %w", i, err)
 		}
 		calls, err := encodeToolCalls(m.ToolCalls)
 		if err != nil {
-			return fmt.Errorf("message %d: %w", i, err)
+			return 0, fmt.Errorf("message %d: %w", i, err)
 		}
-		_, err = tx.ExecContext(ctx, insertMessage, sessionID, strings.ToUpper(m.Role.String()), m.Text,
+		result, err := tx.ExecContext(ctx, insertMessage, sessionID, strings.ToUpper(m.Role.String()), m.Text,
 			parts, calls, orNull(m.ToolCallID), m.ToolFailed, orNull(s.storedTime(m.CreatedAt)))
 		if err != nil {
-			return fmt.Errorf("message %d: %w", i, err)
+			return 0, fmt.Errorf("message %d: %w", i, err)
+		}
+		if lastID, err = result.LastInsertId(); err != nil {
+			return 0, fmt.Errorf("message %d: %w", i, err)
 		}
 	}
-	return nil
+	return lastID, nil
 }
 
 // storedTime spells a creation time as the store takes it. A server would round

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sessiondate/adapters/shelltool"
 	"sessiondate/app"
 	"sessiondate/domain"
 )
@@ -25,7 +26,25 @@ func agentPrompt(sessionID string, w domain.Wording) app.PromptRequest {
 	return r
 }
 
+// chatPrompt asks for a prompt of harness chat, whose shell runs date alone.
+func chatPrompt(sessionID string, w domain.Wording) app.PromptRequest {
+	r := app.PromptRequest{
+		SessionID: sessionID,
+		Sections: []domain.Section{
+			{Name: "persona", Text: chatPersona},
+			{Name: domain.CurrentDateSection},
+		},
+		Wording: w,
+	}
+	if !w.NoShell {
+		r.Tools = []domain.Tool{dateShell}
+	}
+	return r
+}
+
 const (
+	chatPersona = `You are a helpful assistant. Answer in the language of the question, and be brief.`
+
 	persona = `You are the operations assistant of a small team. You look after its nightly jobs, its servers and its dashboards.
 
 Answer in the language of the question. Be brief: say what you found, what you did, and what is still open. Where you are not sure, say so and say what would settle it. Quote numbers, dates and paths as they are, and never round a number that somebody may act on.`
@@ -55,6 +74,13 @@ var (
 			`"offset":{"type":"integer","minimum":0,"description":"First line to read, from 0."},` +
 			`"limit":{"type":"integer","minimum":1,"maximum":2000,"description":"How many lines to read."}},` +
 			`"required":["path"],"additionalProperties":false}`,
+	}
+	dateShell = domain.Tool{
+		Name:        shelltool.Name,
+		Description: "Run a command in the shell and return what it prints. Only the command date is there.",
+		Schema: `{"type":"object","properties":{` +
+			`"command":{"type":"string","enum":["date"],"description":"The command line."}},` +
+			`"required":["command"],"additionalProperties":false}`,
 	}
 	shell = domain.Tool{
 		Name:        "shell",

@@ -91,7 +91,7 @@ func runDemo(ctx context.Context, dir string, p protocol, wording domain.Wording
 		return fmt.Errorf("demo: %w", err)
 	}
 	store := sqlhistory.New(db)
-	d := demo{session: t.Session, protocol: p, encoder: p.encoder(p.model), wording: wording, history: store}
+	d := demo{session: t.Session, protocol: p, encoder: p.encoder(p.model, ""), wording: wording, history: store}
 	d.anchored.engine = sessiondate.New(sessiondate.Host{DB: db, History: store, Sink: d.encoder})
 	for _, m := range t.Messages {
 		if err := store.Append(ctx, t.Session, m); err != nil {
@@ -152,8 +152,9 @@ func (d *demo) turn(ctx context.Context, m domain.Message) error {
 		return err
 	}
 	// A harness that knows no stored times has nothing but its clock.
-	d.recomputed.engine = app.NewPromptEngine(
-		app.NewSessionDate(app.Options{Now: func() time.Time { return now }, Zone: time.UTC}), untimed{d.history}, d.encoder)
+	d.recomputed.engine = sessiondate.New(sessiondate.Host{
+		History: untimed{d.history}, Sink: d.encoder, Now: func() time.Time { return now }, Zone: time.UTC,
+	})
 	recomputed, err := d.observe(ctx, &d.recomputed)
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (d *demo) observe(ctx context.Context, l *lane) (observation, error) {
 	}
 	o := observation{date: built.Dates.Anchor.Date.String(), size: len(body), repeated: domain.Repeats(l.previous, units)}
 	for _, n := range built.Dates.Notices {
-		if n.Index == len(built.Prompt.Messages)-1 {
+		if n.MessageID == built.Prompt.Messages[len(built.Prompt.Messages)-1].ID {
 			o.notice = n.Date.String()
 		}
 	}
@@ -195,12 +196,12 @@ func (d *demo) observe(ctx context.Context, l *lane) (observation, error) {
 // untimed is a history whose messages have no stored times.
 type untimed struct{ ports.History }
 
-func (u untimed) Messages(ctx context.Context, sessionID string) ([]domain.Message, error) {
-	messages, err := u.History.Messages(ctx, sessionID)
-	for i := range messages {
-		messages[i].CreatedAt = ""
+func (u untimed) Window(ctx context.Context, sessionID string) (domain.Window, error) {
+	window, err := u.History.Window(ctx, sessionID)
+	for i := range window.Messages {
+		window.Messages[i].CreatedAt = ""
 	}
-	return messages, err
+	return window, err
 }
 
 func repeatedBytes(turn int, o observation) string {

@@ -41,11 +41,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "harness: %s\n", strings.ReplaceAll(err.Error(), "\n", "; "))
+	if !errors.Is(err, errExplained) {
+		fmt.Fprintf(stderr, "harness: %s\n", oneLine(err))
+	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// oneLine spells an error in one line.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
 
 // A usageError is a call of the command that says the wrong thing.
@@ -66,7 +73,8 @@ It exits with 0 if all went well, 2 if it was called wrongly, and 1 if anything
 else failed.`,
 		Example: `  harness demo
   harness import --db my.db transcript.jsonl
-  harness prompt --db my.db --session transcript --protocol messages`,
+  harness prompt --db my.db --session transcript --protocol messages
+  harness chat --db my.db --provider anthropic`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usageArgs(cobra.NoArgs),
@@ -75,7 +83,7 @@ else failed.`,
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDemoCommand(), newPromptCommand(), newImportCommand())
+	root.AddCommand(newDemoCommand(), newChatCommand(), newPromptCommand(), newImportCommand())
 	return root
 }
 

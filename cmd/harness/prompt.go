@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/jmoiron/sqlx"
 	"github.com/spf13/cobra"
 
 	"sessiondate"
@@ -20,7 +19,7 @@ import (
 
 // promptFlags are the flags of harness prompt.
 type promptFlags struct {
-	db, dsn   string
+	store     storeFlags
 	session   string
 	protocol  string
 	model     string
@@ -50,8 +49,7 @@ wire. It sends nothing and writes nothing.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.db, "db", "", "`file` of the embedded store")
-	flags.StringVar(&f.dsn, "dsn", "", "data source `name` of a MySQL server: user:password@tcp(host)/database")
+	f.store.add(cmd)
 	flags.StringVar(&f.session, "session", "", "`id` of the session")
 	flags.StringVar(&f.protocol, "protocol", protocols[0].name, "`protocol` of the request: chat, responses or messages")
 	flags.StringVar(&f.model, "model", "", "`model` that the request names (default gpt-5.6, or claude-opus-5 for messages)")
@@ -79,7 +77,7 @@ func runPrompt(ctx context.Context, f promptFlags, out io.Writer) (err error) {
 	if f.session == "" {
 		return usageError{errors.New("which --session?")}
 	}
-	db, err := f.open(ctx)
+	db, err := f.store.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -89,7 +87,7 @@ func runPrompt(ctx context.Context, f promptFlags, out io.Writer) (err error) {
 	if f.model != "" {
 		model = f.model
 	}
-	encoder := p.encoder(model)
+	encoder := p.encoder(model, "")
 	host := sessiondate.Host{
 		DB: db, History: sqlhistory.New(db), Sink: encoder, Zone: zone,
 		Logger: slog.New(slog.NewTextHandler(f.logWriter, nil)),
@@ -105,19 +103,6 @@ func runPrompt(ctx context.Context, f promptFlags, out io.Writer) (err error) {
 		return fmt.Errorf("session %s has no messages", f.session)
 	}
 	return printBody(out, encoder, built.Prompt, f.raw)
-}
-
-// open opens the store that the flags name.
-func (f promptFlags) open(ctx context.Context) (*sqlx.DB, error) {
-	switch {
-	case f.db != "" && f.dsn != "":
-		return nil, usageError{errors.New("--db and --dsn are two stores; name one")}
-	case f.db != "":
-		return openStore(ctx, f.db)
-	case f.dsn != "":
-		return openServer(ctx, f.dsn)
-	}
-	return nil, usageError{errors.New("which store? Name a --db or a --dsn")}
 }
 
 func printBody(out io.Writer, e encoder, prompt domain.Prompt, raw bool) error {

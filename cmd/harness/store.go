@@ -12,10 +12,42 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
+	"github.com/spf13/cobra"
 	_ "modernc.org/sqlite" // The driver of the embedded store.
 
 	"sessiondate/adapters/sqlhistory"
 )
+
+// storeFlags are the flags that name a store.
+type storeFlags struct {
+	db, dsn string
+}
+
+func (f *storeFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.db, "db", "", "`file` of the embedded store")
+	cmd.Flags().StringVar(&f.dsn, "dsn", "", "data source `name` of a MySQL server: user:password@tcp(host)/database")
+}
+
+// open opens the store that the flags name.
+func (f storeFlags) open(ctx context.Context) (*sqlx.DB, error) { return f.openWith(ctx, openStore) }
+
+// openOrCreate opens the store that the flags name, and creates it if it is an
+// embedded one.
+func (f storeFlags) openOrCreate(ctx context.Context) (*sqlx.DB, error) {
+	return f.openWith(ctx, createStore)
+}
+
+func (f storeFlags) openWith(ctx context.Context, embedded func(context.Context, string) (*sqlx.DB, error)) (*sqlx.DB, error) {
+	switch {
+	case f.db != "" && f.dsn != "":
+		return nil, usageError{errors.New("--db and --dsn are two stores; name one")}
+	case f.db != "":
+		return embedded(ctx, f.db)
+	case f.dsn != "":
+		return openServer(ctx, f.dsn)
+	}
+	return nil, usageError{errors.New("which store? Name a --db or a --dsn")}
+}
 
 // createStore opens the embedded store in a file and creates it if need be.
 func createStore(ctx context.Context, file string) (*sqlx.DB, error) {
