@@ -88,10 +88,11 @@ type BuiltPrompt struct {
 }
 
 // Build builds the prompt from the session's window, with the handoff in front
-// (R9): each message is copied, quick commands are expanded on the stored text,
-// what is forged is escaped (R13), a notice is put in front of the first user
-// message of each new day (R7), and tool results are put behind their calls.
-// Nothing that is stored is written to (R16).
+// (R9): in a copy, quick commands are expanded on the stored text, what is forged
+// is escaped (R13), a notice is put in front of the first user message of each
+// new day (R7), and tool results are put behind their calls. Nothing that is
+// stored is written to (R16). A message in which nothing changes shares its
+// content with the window.
 //
 // An error is that of the history, of the stamp reader or of the quick commands,
 // wrapped, or says which section is wrong. It names the session.
@@ -100,17 +101,24 @@ func (e *PromptEngine) Build(ctx context.Context, r PromptRequest) (BuiltPrompt,
 	if err != nil {
 		return BuiltPrompt{}, fmt.Errorf("load session %s: %w", r.SessionID, err)
 	}
-	messages := make([]domain.Message, 0, 1+len(window.Messages)+len(r.SystemNotices))
+	// What a host's history keeps is written to by nobody, so it is copied as soon
+	// as something changes, and not before.
+	messages, copied := window.Messages, false
 	if window.Handoff != "" {
-		messages = append(messages, domain.HandoffMessage(window.Handoff))
+		messages, copied = slices.Concat([]domain.Message{domain.HandoffMessage(window.Handoff)}, messages), true
 	}
-	messages = append(messages, window.Messages...)
+	change := func(i int, m domain.Message) {
+		if !copied {
+			messages, copied = slices.Clone(messages), true
+		}
+		messages[i] = m
+	}
 
-	stamps := make([]WindowMessage, len(messages))
-	for i, m := range messages {
-		stamps[i] = WindowMessage{m.ID, m.Role, m.CreatedAt}
-	}
-	dates, err := e.dates.Resolve(ctx, Window{r.SessionID, stamps, r.Wording, r.Zone})
+	dates, err := e.dates.resolve(ctx, Window{SessionID: r.SessionID, Whole: window.Whole, Wording: r.Wording, Zone: r.Zone},
+		len(messages), func(i int) WindowMessage {
+			m := &messages[i]
+			return WindowMessage{m.ID, m.Role, m.CreatedAt}
+		})
 	if err != nil {
 		return BuiltPrompt{}, err
 	}
@@ -118,27 +126,40 @@ func (e *PromptEngine) Build(ctx context.Context, r PromptRequest) (BuiltPrompt,
 	if err != nil {
 		return BuiltPrompt{}, fmt.Errorf("build prompt of session %s: %w", r.SessionID, err)
 	}
-
-	for i, m := range messages {
-		if e.commands != nil && m.IsRealUserMessage() {
-			m, err = m.Expand(func(marker domain.Marker) (string, bool, error) { return e.commands.Text(ctx, marker) })
-			if err != nil {
-				return BuiltPrompt{}, fmt.Errorf("expand message %s of session %s: %w", m.ID, r.SessionID, err)
-			}
+	for i := range messages {
+		if messages[i].Role != domain.RoleUser {
+			continue
 		}
-		messages[i] = m.EscapeTags()
+		m, err := e.rewritten(ctx, messages[i])
+		if err != nil {
+			return BuiltPrompt{}, fmt.Errorf("expand message %s of session %s: %w", messages[i].ID, r.SessionID, err)
+		}
+		if !m.SharesContent(messages[i]) {
+			change(i, m)
+		}
 	}
 	for _, n := range dates.Notices {
-		messages[n.Index] = messages[n.Index].WithNotice(n.Text)
+		change(n.Index, messages[n.Index].WithNotice(n.Text))
 	}
 	messages, mismatches := domain.OrderToolResults(messages, r.Wording.NoToolResult())
 	for _, m := range mismatches {
 		e.logMismatch(ctx, r.SessionID, m)
 	}
+	messages = slices.Clip(messages)
 	for _, text := range r.SystemNotices {
 		messages = append(messages, domain.SystemNotice(text).EscapeTags())
 	}
 	return BuiltPrompt{domain.Prompt{Sections: sections, Tools: r.Tools, Messages: messages}, dates, window}, nil
+}
+
+// rewritten returns a user message with its quick commands expanded and what is
+// forged escaped.
+func (e *PromptEngine) rewritten(ctx context.Context, m domain.Message) (domain.Message, error) {
+	if e.commands == nil || !m.IsRealUserMessage() {
+		return m.EscapeTags(), nil
+	}
+	m, err := m.Expand(func(marker domain.Marker) (string, bool, error) { return e.commands.Text(ctx, marker) })
+	return m.EscapeTags(), err
 }
 
 func (e *PromptEngine) logMismatch(ctx context.Context, sessionID string, m domain.ToolMismatch) {

@@ -74,6 +74,10 @@ type Window struct {
 	SessionID string
 	// Messages are the window's messages, oldest first.
 	Messages []WindowMessage
+	// Whole says that Messages are all messages of the session that are not
+	// soft-deleted. Then they answer what the stamp reader would be asked, and it
+	// is asked nothing.
+	Whole bool
 	// Wording is how the model is told.
 	Wording domain.Wording
 	// Zone is the zone that the session lives in. The host pins it with the
@@ -114,6 +118,11 @@ type Dates struct {
 // prompt to be sent then: one with other dates would be cached as if it were
 // right.
 func (s *SessionDate) Resolve(ctx context.Context, w Window) (Dates, error) {
+	return s.resolve(ctx, w, len(w.Messages), func(i int) WindowMessage { return w.Messages[i] })
+}
+
+// resolve is Resolve of n messages that are not in w.
+func (s *SessionDate) resolve(ctx context.Context, w Window, n int, message func(i int) WindowMessage) (Dates, error) {
 	if err := ctx.Err(); err != nil {
 		return Dates{}, fmt.Errorf("resolve dates of session %s: %w", w.SessionID, err)
 	}
@@ -124,64 +133,89 @@ func (s *SessionDate) Resolve(ctx context.Context, w Window) (Dates, error) {
 		dateOf = func(createdAt string) (domain.Date, error) { return domain.ZonedDate(createdAt, s.storedZone, w.Zone) }
 	}
 	log := undatedLog{dateOf: dateOf, logger: s.logger, sessionID: w.SessionID}
-	window := make([]domain.Entry, len(w.Messages))
-	firstStored, dated := "", false
-	for i, m := range w.Messages {
+	window := make([]domain.Entry, n)
+	var firstStored domain.Stamp
+	dated := false
+	for i := range window {
+		m := message(i)
 		window[i].Role = m.Role
 		if m.Role != domain.RoleUser || m == (WindowMessage{Role: domain.RoleUser}) {
 			continue
 		}
-		if firstStored == "" {
-			firstStored = m.ID
+		stamp := domain.Stamp{MessageID: m.ID, CreatedAt: m.CreatedAt}
+		if firstStored.IsZero() {
+			firstStored = stamp
 		}
-		window[i].Date = log.storedDate(ctx, domain.Stamp{MessageID: m.ID, CreatedAt: m.CreatedAt})
+		window[i].Date = log.storedDate(ctx, stamp)
 		dated = dated || !window[i].Date.IsZero()
 	}
 
-	var first domain.Date
-	if s.stamps != nil {
-		stamp, err := s.stamps.FirstUserStamp(ctx, w.SessionID)
-		if err != nil {
-			return Dates{}, fmt.Errorf("anchor session %s: %w", w.SessionID, err)
-		}
-		if !stamp.IsZero() {
-			first = log.storedDate(ctx, stamp)
-		}
+	first, previous, err := s.around(ctx, w, firstStored, dated)
+	if err != nil {
+		return Dates{}, err
 	}
-	d := Dates{Anchor: domain.ResolveAnchor(first, window, s.clock.today(zone))}
+	d := Dates{Anchor: domain.ResolveAnchor(log.storedDate(ctx, first), window, s.clock.today(zone))}
 	d.Section = w.Wording.CurrentDate(d.Anchor.Date)
 	if s.stamps == nil || !dated {
 		return d, nil
 	}
-
-	before, err := s.before(ctx, w.SessionID, firstStored, &log)
+	before, err := s.before(ctx, w.SessionID, previous, &log)
 	if err != nil {
 		return Dates{}, err
 	}
 	for _, c := range domain.Changes(window, d.Anchor.Date, before) {
-		d.Notices = append(d.Notices, Notice{c.Index, w.Messages[c.Index].ID, c.Date, w.Wording.Notice(c.Date)})
+		d.Notices = append(d.Notices, Notice{c.Index, message(c.Index).ID, c.Date, w.Wording.Notice(c.Date)})
 	}
 	return d, nil
 }
 
-// before finds out what stands before the window whose first stored user
-// message has the id first.
-func (s *SessionDate) before(ctx context.Context, sessionID, first string, log *undatedLog) (domain.Before, error) {
+// around finds out what the window alone does not tell: the session's first user
+// stamp and, for a window with a date, the one before the window's first stored
+// user message. It asks in as few round trips as it can.
+func (s *SessionDate) around(ctx context.Context, w Window, firstStored domain.Stamp, dated bool) (first, previous domain.Stamp, err error) {
+	pairs, both := s.stamps.(ports.StampPairReader)
+	switch {
+	case s.stamps == nil:
+		return domain.Stamp{}, domain.Stamp{}, nil
+	case w.Whole:
+		return firstStored, domain.Stamp{}, nil
+	case both && dated:
+		if first, previous, err = pairs.UserStamps(ctx, w.SessionID, firstStored.MessageID); err != nil {
+			return domain.Stamp{}, domain.Stamp{}, fmt.Errorf("anchor session %s and look before its window: %w", w.SessionID, err)
+		}
+		return first, previous, nil
+	}
+	if first, err = s.stamps.FirstUserStamp(ctx, w.SessionID); err != nil {
+		return domain.Stamp{}, domain.Stamp{}, fmt.Errorf("anchor session %s: %w", w.SessionID, err)
+	}
+	if dated {
+		previous, err = s.previous(ctx, w.SessionID, firstStored.MessageID)
+	}
+	return first, previous, err
+}
+
+func (s *SessionDate) previous(ctx context.Context, sessionID, beforeID string) (domain.Stamp, error) {
+	stamp, err := s.stamps.PreviousUserStamp(ctx, sessionID, beforeID)
+	if err != nil {
+		return domain.Stamp{}, fmt.Errorf("look before the window of session %s: %w", sessionID, err)
+	}
+	return stamp, nil
+}
+
+// before returns what stands before a window, of which previous is the last user
+// stamp. Stamps that have no date are passed over (R8).
+func (s *SessionDate) before(ctx context.Context, sessionID string, previous domain.Stamp, log *undatedLog) (domain.Before, error) {
 	var before domain.Before
-	for id := first; id != ""; {
-		stamp, err := s.stamps.PreviousUserStamp(ctx, sessionID, id)
-		if err != nil {
-			return domain.Before{}, fmt.Errorf("look before the window of session %s: %w", sessionID, err)
-		}
-		if stamp.IsZero() {
-			return before, nil
-		}
+	for !previous.IsZero() {
 		before.Boundary = true
-		before.Previous = log.storedDate(ctx, stamp)
+		before.Previous = log.storedDate(ctx, previous)
 		if !before.Previous.IsZero() {
-			return before, nil
+			break
 		}
-		id = stamp.MessageID
+		var err error
+		if previous, err = s.previous(ctx, sessionID, previous.MessageID); err != nil {
+			return domain.Before{}, err
+		}
 	}
 	return before, nil
 }
@@ -195,8 +229,11 @@ type undatedLog struct {
 }
 
 // storedDate returns the stamp's date, and no date with a line in the log if it
-// has none.
+// has none. The zero stamp has no date, and no line.
 func (l *undatedLog) storedDate(ctx context.Context, stamp domain.Stamp) domain.Date {
+	if stamp.IsZero() {
+		return domain.Date{}
+	}
 	date, err := l.dateOf(stamp.CreatedAt)
 	if err != nil && !l.logged[stamp.MessageID] {
 		if l.logged == nil {

@@ -121,6 +121,12 @@ func (m Message) Clone() Message {
 	return m
 }
 
+// SharesContent reports whether the content of m and that of n are one and the
+// same, so that neither was changed. It looks at no part.
+func (m Message) SharesContent(n Message) bool {
+	return m.Text == n.Text && len(m.Parts) == len(n.Parts) && (len(m.Parts) == 0 || &m.Parts[0] == &n.Parts[0])
+}
+
 // IsRealUserMessage reports whether m is a user's own: a user message that is
 // neither a handoff nor a system notice. With a date-change notice in front it
 // still is one. A handoff and a system notice have no date, and so no notice.

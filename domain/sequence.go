@@ -45,19 +45,28 @@ type Before struct {
 // move the sequence on (R8). Changes returns nil if nothing changed.
 func Changes(window []Entry, anchor Date, before Before) []Change {
 	var changes []Change
+	first := 0
+	for first < len(window) && !window[first].dated() {
+		first++
+	}
+	if first == len(window) {
+		return nil
+	}
 	known := anchor
 	if !before.Previous.IsZero() {
 		known = before.Previous
 	}
-	first := true
-	for i, e := range window {
-		if !e.dated() {
-			continue
-		}
-		if e.Date != known || first && before.Boundary && e.Date != anchor {
+	date := window[first].Date
+	if date != known || before.Boundary && date != anchor {
+		changes = append(changes, Change{first, date})
+	}
+	known = date
+	for i := first + 1; i < len(window); i++ {
+		// The comparison alone decides of nearly all messages.
+		if e := window[i]; e.Date != known && e.dated() {
 			changes = append(changes, Change{i, e.Date})
+			known = e.Date
 		}
-		known, first = e.Date, false
 	}
 	return changes
 }

@@ -21,7 +21,12 @@ type ToolMismatch struct {
 // Some models number their calls anew in each reply, so a result belongs to the
 // newest assistant message that has a call of its id. Some give several calls of
 // one reply the same id: those are answered in order.
+//
+// Messages that are in that order are returned as they are.
 func OrderToolResults(messages []Message, noResult string) ([]Message, []ToolMismatch) {
+	if ordered(messages) {
+		return messages, nil
+	}
 	type place struct{ message, call int }
 	open := make(map[string][]place)
 	results := make(map[place]int)
@@ -46,23 +51,43 @@ func OrderToolResults(messages []Message, noResult string) ([]Message, []ToolMis
 		}
 	}
 
-	ordered := make([]Message, 0, len(messages))
+	result := make([]Message, 0, len(messages))
 	for i, m := range messages {
 		if m.Role == RoleTool {
 			continue
 		}
-		ordered = append(ordered, m)
+		result = append(result, m)
 		if m.Role != RoleAssistant {
 			continue
 		}
 		for j, c := range m.ToolCalls {
-			if result, ok := results[place{i, j}]; ok {
-				ordered = append(ordered, messages[result])
+			if answer, ok := results[place{i, j}]; ok {
+				result = append(result, messages[answer])
 				continue
 			}
-			ordered = append(ordered, Message{Role: RoleTool, ToolCallID: c.ID, ToolFailed: true, Text: noResult})
+			result = append(result, Message{Role: RoleTool, ToolCallID: c.ID, ToolFailed: true, Text: noResult})
 			mismatches = append(mismatches, ToolMismatch{MessageID: m.ID, CallID: c.ID, Unanswered: true})
 		}
 	}
-	return ordered, mismatches
+	return result, mismatches
+}
+
+// ordered reports whether each assistant message is followed by the results of
+// its calls, in their order, and no result stands elsewhere.
+func ordered(messages []Message) bool {
+	for i := 0; i < len(messages); i++ {
+		if messages[i].Role == RoleTool {
+			return false
+		}
+		if messages[i].Role != RoleAssistant {
+			continue
+		}
+		for _, c := range messages[i].ToolCalls {
+			i++
+			if i == len(messages) || messages[i].Role != RoleTool || messages[i].ToolCallID != c.ID {
+				return false
+			}
+		}
+	}
+	return true
 }

@@ -20,6 +20,9 @@ type Window struct {
 	Handoff string
 	// Messages are the messages behind the boundary, oldest first.
 	Messages []Message
+	// Whole says that Messages are all messages of the session, so that nobody
+	// needs to ask what stands before them. It may be false for such a window.
+	Whole bool
 }
 
 // HandoffMessage returns the user-role message that stands before a window in

@@ -15,8 +15,9 @@ import (
 type History interface {
 	// Window returns the session's messages behind its compaction boundary, in
 	// the store's order, oldest first, without the soft-deleted ones, and the
-	// handoff that the newest compaction left. It returns an empty window, and no
-	// error, for a session that it does not know. Each message comes back as it
+	// handoff that the newest compaction left. A window is whole if the session was
+	// never compacted. It returns an empty window, and no error, for a session that
+	// it does not know. Each message comes back as it
 	// was stored: the shape of its content, its ids, the text of its tool calls'
 	// arguments and the spelling of its stored time.
 	Window(ctx context.Context, sessionID string) (domain.Window, error)

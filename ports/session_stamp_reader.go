@@ -27,3 +27,12 @@ type SessionStampReader interface {
 	// FirstUserStamp.
 	PreviousUserStamp(ctx context.Context, sessionID, beforeID string) (domain.Stamp, error)
 }
+
+// A StampPairReader is a SessionStampReader that answers both questions in one
+// round trip to its store. It is optional: without it they are asked one by one.
+type StampPairReader interface {
+	SessionStampReader
+
+	// UserStamps returns what FirstUserStamp and PreviousUserStamp return.
+	UserStamps(ctx context.Context, sessionID, beforeID string) (first, previous domain.Stamp, err error)
+}

@@ -101,7 +101,7 @@ var _ = Describe("The anchor", func() {
 
 		It("R1: is read for every prompt anew", func(ctx SpecContext) {
 			reader := &scriptedReader{SessionStampReader: sessions}
-			e := engineOver(sessions, reader)
+			e := engineOver(loadedFrom{sessions}, reader)
 			for n := range 3 {
 				build(ctx, e)
 				Expect(reader.firstAsked).To(Equal(n + 1))
@@ -244,7 +244,7 @@ var _ = Describe("The anchor", func() {
 		DescribeTable("R10: is an error that wraps its cause and names the session",
 			func(ctx SpecContext, reader scriptedReader) {
 				reader.SessionStampReader = sessions
-				built, err := engineOver(sessions, &reader).Build(ctx, app.PromptRequest{SessionID: session})
+				built, err := engineOver(loadedFrom{sessions}, &reader).Build(ctx, app.PromptRequest{SessionID: session})
 				Expect(err).To(MatchError(errConnection))
 				Expect(err).To(MatchError(ContainSubstring("session " + session)))
 				Expect(built).To(Equal(app.BuiltPrompt{}))
@@ -257,7 +257,7 @@ var _ = Describe("The anchor", func() {
 			func(ctx SpecContext, reader scriptedReader) {
 				reader.SessionStampReader = sessions
 				var sink recording.Sink
-				_, err := app.NewPromptEngine(app.PromptOptions{Dates: app.NewSessionDate(app.Options{Stamps: &reader}), History: sessions, Sink: &sink}).
+				_, err := app.NewPromptEngine(app.PromptOptions{Dates: app.NewSessionDate(app.Options{Stamps: &reader}), History: loadedFrom{sessions}, Sink: &sink}).
 					Send(ctx, app.PromptRequest{SessionID: session}, nil)
 				Expect(err).To(MatchError(errConnection))
 				Expect(sink.Prompts()).To(BeEmpty())

@@ -22,6 +22,15 @@ func (h sharedHistory) Window(context.Context, string) (domain.Window, error) {
 	return domain.Window{Messages: h}, nil
 }
 
+// A loadedFrom history does not say that its windows are whole.
+type loadedFrom struct{ ports.History }
+
+func (h loadedFrom) Window(ctx context.Context, sessionID string) (domain.Window, error) {
+	window, err := h.History.Window(ctx, sessionID)
+	window.Whole = false
+	return window, err
+}
+
 // A failingHistory and a failingSink have lost their connection.
 type failingHistory struct{}
 

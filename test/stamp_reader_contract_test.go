@@ -53,6 +53,13 @@ func readsStamps(open func(ctx context.Context) stampBackend) {
 		GinkgoHelper()
 		s, err := b.reader.PreviousUserStamp(ctx, session, before)
 		Expect(err).NotTo(HaveOccurred())
+		// A reader that answers both questions at once answers as with one by one.
+		if pairs, ok := b.reader.(ports.StampPairReader); ok {
+			both := make([]domain.Stamp, 2)
+			both[0], both[1], err = pairs.UserStamps(ctx, session, before)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(both).To(Equal([]domain.Stamp{first(ctx, session), s}))
+		}
 		return s
 	}
 
@@ -303,6 +310,12 @@ func readsStamps(open func(ctx context.Context) stampBackend) {
 			Expect(err).To(MatchError(want))
 			Expect(err).To(MatchError(ContainSubstring("session 7")))
 			Expect(s).To(Equal(domain.Stamp{}))
+			if pairs, ok := b.reader.(ports.StampPairReader); ok {
+				first, previous, err := pairs.UserStamps(ctx, "7", "2")
+				Expect(err).To(MatchError(want))
+				Expect(err).To(MatchError(ContainSubstring("session 7")))
+				Expect([]domain.Stamp{first, previous}).To(Equal(make([]domain.Stamp, 2)))
+			}
 		}
 
 		BeforeEach(func(ctx SpecContext) {
@@ -340,6 +353,12 @@ func readsStamps(open func(ctx context.Context) stampBackend) {
 				s, err = b.reader.PreviousUserStamp(ctx, fmt.Sprint(100+i), fmt.Sprint(2*i+2))
 				if err != nil || s != want {
 					return fmt.Errorf("reader %d: previous %v, %w", i, s, err)
+				}
+				if pairs, ok := b.reader.(ports.StampPairReader); ok {
+					first, previous, err := pairs.UserStamps(ctx, fmt.Sprint(100+i), fmt.Sprint(2*i+2))
+					if err != nil || first != want || previous != want {
+						return fmt.Errorf("reader %d: both %v and %v, %w", i, first, previous, err)
+					}
 				}
 			}
 			return nil
@@ -443,6 +462,8 @@ func tellsFailures(open func(ctx context.Context) (ports.SessionStampReader, *sq
 		_, err := reader.FirstUserStamp(ctx, "7")
 		Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
 		_, err = reader.PreviousUserStamp(ctx, "7", "2")
+		Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
+		_, _, err = reader.(ports.StampPairReader).UserStamps(ctx, "7", "2")
 		Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
 	}
 

@@ -144,9 +144,12 @@ func (s *Sessions) Window(ctx context.Context, sessionID string) (domain.Window,
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	known := s.known(sessionID)
-	behind := 1 + slices.IndexFunc(known.messages, func(m domain.Message) bool { return m.ID == known.throughID })
+	whole, behind := known.throughID == "", 0
+	if !whole {
+		behind = 1 + slices.IndexFunc(known.messages, func(m domain.Message) bool { return m.ID == known.throughID })
+	}
 	messages := slices.DeleteFunc(copied(known.messages[behind:]), func(m domain.Message) bool { return known.deleted[m.ID] })
-	return domain.Window{Handoff: known.handoff, Messages: messages}, nil
+	return domain.Window{Handoff: known.handoff, Messages: messages, Whole: whole}, nil
 }
 
 // MoveBoundary implements [ports.Boundaries].

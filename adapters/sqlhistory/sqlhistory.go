@@ -87,7 +87,7 @@ func (s *Store) Window(ctx context.Context, sessionID string) (domain.Window, er
 	if err != nil {
 		return domain.Window{}, fmt.Errorf("read messages of session %s: %w", sessionID, err)
 	}
-	return domain.Window{Handoff: c.Handoff, Messages: messages}, nil
+	return domain.Window{Handoff: c.Handoff, Messages: messages, Whole: c == compaction{}}, nil
 }
 
 // messages reads the messages of a session behind the one with the id afterID.

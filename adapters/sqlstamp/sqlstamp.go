@@ -28,6 +28,9 @@ import (
 const (
 	selectFirst    = "SELECT id, CAST(created_at AS CHAR) AS createdAt FROM `message` /*! IGNORE INDEX (PRIMARY) */ WHERE session_id = ?%s AND role = 'USER' AND deleted = 0 ORDER BY id ASC LIMIT 1"
 	selectPrevious = "SELECT id, CAST(created_at AS CHAR) AS createdAt FROM `message` WHERE session_id = ?%s AND role = 'USER' AND deleted = 0 AND id < ? ORDER BY id DESC LIMIT 1"
+
+	// Both of them, in one statement. A union's rows have no order.
+	selectBoth = "SELECT 1 AS previous, id, createdAt FROM (%[2]s) AS p UNION ALL SELECT 0, id, createdAt FROM (%[1]s) AS f"
 )
 
 // What stands behind the comparison of the session's id, because a column's
@@ -44,9 +47,10 @@ const (
 type Reader struct {
 	db              *sqlx.DB
 	first, previous string
+	both            string
 }
 
-var _ ports.SessionStampReader = (*Reader)(nil)
+var _ ports.StampPairReader = (*Reader)(nil)
 
 // New returns a reader of the table message in db. The caller opens db and
 // closes it. A db whose driver's name contains "sqlite" is read as SQLite, and
@@ -56,7 +60,8 @@ func New(db *sqlx.DB) *Reader {
 	if strings.Contains(db.DriverName(), "sqlite") {
 		sameBytes = sameBytesSQLite
 	}
-	return &Reader{db, fmt.Sprintf(selectFirst, sameBytes), fmt.Sprintf(selectPrevious, sameBytes)}
+	first, previous := fmt.Sprintf(selectFirst, sameBytes), fmt.Sprintf(selectPrevious, sameBytes)
+	return &Reader{db, first, previous, fmt.Sprintf(selectBoth, first, previous)}
 }
 
 // FirstUserStamp implements [ports.SessionStampReader].
@@ -77,20 +82,46 @@ func (r *Reader) PreviousUserStamp(ctx context.Context, sessionID, beforeID stri
 	return s, nil
 }
 
+// UserStamps implements [ports.StampPairReader].
+func (r *Reader) UserStamps(ctx context.Context, sessionID, beforeID string) (first, previous domain.Stamp, err error) {
+	var rows []struct {
+		Previous bool `db:"previous"`
+		row
+	}
+	if err := r.db.SelectContext(ctx, &rows, r.both, sessionID, sessionID, beforeID, sessionID, sessionID); err != nil {
+		return domain.Stamp{}, domain.Stamp{}, fmt.Errorf("read first user stamp of session %s and the one before message %s: %w", sessionID, beforeID, err)
+	}
+	for _, r := range rows {
+		if r.Previous {
+			previous = r.stamp()
+		} else {
+			first = r.stamp()
+		}
+	}
+	return first, previous, nil
+}
+
+// A row is a row of the answers.
+type row struct {
+	ID        string         `db:"id"`
+	CreatedAt sql.NullString `db:"createdAt"`
+}
+
+func (r row) stamp() domain.Stamp {
+	return domain.Stamp{MessageID: r.ID, CreatedAt: r.CreatedAt.String}
+}
+
 // The ids are sent as strings also where the column is a number: a number
 // compared with a text column reads the whole table, a string compared with a
 // number column does not.
 func (r *Reader) stamp(ctx context.Context, query string, args ...any) (domain.Stamp, error) {
-	var row struct {
-		ID        string         `db:"id"`
-		CreatedAt sql.NullString `db:"createdAt"`
-	}
-	err := r.db.GetContext(ctx, &row, query, args...)
+	var answer row
+	err := r.db.GetContext(ctx, &answer, query, args...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return domain.Stamp{}, nil
 	case err != nil:
 		return domain.Stamp{}, err
 	}
-	return domain.Stamp{MessageID: row.ID, CreatedAt: row.CreatedAt.String}, nil
+	return answer.stamp(), nil
 }
