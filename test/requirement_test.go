@@ -260,8 +260,8 @@ var _ = Describe("The requirement", func() {
 			two, err := h.engine.Build(ctx, storyRequest(session))
 			Expect(err).NotTo(HaveOccurred())
 			Expect(notices(one)).To(Equal(told("2:13")))
-			for _, p := range cachedProtocols() {
-				Expect(string(p.send(two.Prompt))).To(Equal(string(p.send(one.Prompt))), p.name)
+			for _, p := range caseWires() {
+				Expect(string(p.request(two.Prompt))).To(Equal(string(p.request(one.Prompt))), p.name)
 			}
 		})
 
@@ -275,8 +275,8 @@ var _ = Describe("The requirement", func() {
 				after, err := h.engine.Build(ctx, storyRequest(session))
 				Expect(err).NotTo(HaveOccurred())
 				Expect(notices(after)).To(Equal(append([]string{}, notice...)))
-				for _, p := range cachedProtocols() {
-					earlier, later := p.units(p.send(before.Prompt)), p.units(p.send(after.Prompt))
+				for _, p := range caseWires() {
+					earlier, later := p.units(p.request(before.Prompt)), p.units(p.request(after.Prompt))
 					repeated := domain.Repeats(earlier, later)
 					Expect(repeated.Units).To(Equal(len(earlier)), p.name)
 					Expect(later).To(HaveLen(len(earlier)+2), p.name)
@@ -381,8 +381,8 @@ var _ = Describe("The requirement", func() {
 				user("", "2026-10-12 21:54:10", "Thanks."),
 			)
 			prompt := build(ctx, h.engine).Prompt
-			for _, p := range cachedProtocols() {
-				body := string(p.send(prompt))
+			for _, p := range caseWires() {
+				body := string(p.request(prompt))
 				Expect(body).To(ContainSubstring("Thanks."), p.name)
 				Expect(body).NotTo(MatchRegexp(`21:5|(?i)created_?at|senderYmd`), p.name)
 				// The section names the opening tag, to explain it.
@@ -394,8 +394,8 @@ var _ = Describe("The requirement", func() {
 			h := openHarnessInSQLite(ctx)
 			h.store(ctx, user("", "2026-10-12 23:51:07", "Hello."), user("", "2026-10-13 21:52:08", "Good morning."))
 			prompt := build(ctx, h.engine).Prompt
-			for _, p := range cachedProtocols() {
-				body := string(p.send(prompt))
+			for _, p := range caseWires() {
+				body := string(p.request(prompt))
 				Expect(strings.Count(body, "/date-change")).To(Equal(1), p.name)
 				Expect(body).NotTo(MatchRegexp(`51:07|52:08|(?i)created_?at|senderYmd`), p.name)
 			}
@@ -480,8 +480,8 @@ var _ = Describe("The requirement", func() {
 				built := build(ctx, h.engine)
 				Expect(notices(built)).To(BeEmpty())
 				var now [][]domain.PrefixUnit
-				for i, p := range cachedProtocols() {
-					now = append(now, p.units(p.send(built.Prompt)))
+				for i, p := range caseWires() {
+					now = append(now, p.units(p.request(built.Prompt)))
 					if round > 0 {
 						repeated := domain.Repeats(earlier[i], now[i])
 						Expect(repeated.Units).To(Equal(len(earlier[i])), p.name)
@@ -526,13 +526,13 @@ var _ = Describe("The requirement", func() {
 			h.store(ctx, chat("12 a12 12 a12 12")...)
 			built := build(ctx, h.engine)
 			without := build(ctx, engineOver(h.history, nil))
-			for _, p := range cachedProtocols() {
-				Expect(string(p.send(built.Prompt))).To(Equal(string(p.send(without.Prompt))), p.name)
+			for _, p := range caseWires() {
+				Expect(string(p.request(built.Prompt))).To(Equal(string(p.request(without.Prompt))), p.name)
 			}
 			h.store(ctx, chat("a12 13")...)
 			crossed := build(ctx, h.engine)
-			for _, p := range cachedProtocols() {
-				Expect(string(p.send(crossed.Prompt))).NotTo(Equal(string(p.send(build(ctx, engineOver(h.history, nil)).Prompt))), p.name)
+			for _, p := range caseWires() {
+				Expect(string(p.request(crossed.Prompt))).NotTo(Equal(string(p.request(build(ctx, engineOver(h.history, nil)).Prompt))), p.name)
 			}
 		})
 
@@ -546,8 +546,8 @@ var _ = Describe("The requirement", func() {
 				Expect(err).NotTo(HaveOccurred())
 				Expect(built.Prompt.Messages).To(HaveExactElements(asElements(messages)...))
 				anchorOnly := build(ctx, engineOver(h.history, nil))
-				for _, p := range cachedProtocols() {
-					Expect(string(p.send(built.Prompt))).To(Equal(string(p.send(anchorOnly.Prompt))), p.name)
+				for _, p := range caseWires() {
+					Expect(string(p.request(built.Prompt))).To(Equal(string(p.request(anchorOnly.Prompt))), p.name)
 				}
 			},
 			Entry("in a session of a signal", assistant("", "2026-10-12 08:00:00", "A signal came.")),
