@@ -1,7 +1,9 @@
 # The developer tools are tool lines of go.mod and of .ci/lint/go.mod.
 
 GOLANGCI := go tool -modfile=.ci/lint/go.mod golangci-lint
+GREMLINS := go tool -modfile=.ci/mutate/go.mod gremlins
 FUZZTIME ?= 10s
+BENCHTIME ?= 20x
 
 .DEFAULT_GOAL := help
 
@@ -22,9 +24,19 @@ race: ## run every spec under the race detector, in random order
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
-	@for target in $$(grep -rhoE '^func Fuzz[A-Za-z]+' --include='*_test.go' domain | sed 's/^func //'); do \
-		echo "$$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) ./domain || exit 1; \
+	@for found in $$(grep -roE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //; s/ //'); do \
+		target=$${found##*:}; echo "$$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$${found%%:*}")" || exit 1; \
 	done
+
+.PHONY: bench
+bench: ## compare the hot paths with their bounds, as a table
+	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./test
+
+.PHONY: mutate
+mutate: ## run the quick specs against mutants of domain and app
+	LABEL_FILTER='!mariadb && !harness && !tokens' $(GREMLINS) unleash . --integration --workers 2 --test-cpu 1 --timeout-coefficient 20 \
+		--exclude-files '^(adapters|cmd|ports)/|wire' --invert-logical --invert-loopctrl --output-statuses lct $(MUTATE)
 
 .PHONY: golden
 golden: ## write the golden files anew, to be reviewed like code

@@ -115,7 +115,7 @@ func storedRows(ctx context.Context, file string) [][]any {
 	return rows
 }
 
-var _ = Describe("The transcripts of the cases", func() {
+var _ = Describe("The transcripts of the cases", Label("harness"), func() {
 	for _, t := range caseTranscripts {
 		Context("with "+t.name, func() {
 			It("states the first day, and tells each new one in front of its first message", func(ctx SpecContext) {

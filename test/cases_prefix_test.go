@@ -232,7 +232,7 @@ var _ = Describe("Case A24: old frames that the next request removes (kachofuget
 	})
 })
 
-var _ = Describe("Case A25: the random order of Go's maps (maximhq/bifrost#2347, docker/docker-agent#3233)", func() {
+var _ = Describe("Case A25: the random order of Go's maps (maximhq/bifrost#2347, docker/docker-agent#3233)", Label("harness"), func() {
 	// Go seeds its maps anew in each process, so only processes show it.
 	const processes = 200
 

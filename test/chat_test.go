@@ -344,7 +344,7 @@ func (h *chatHost) blockDate() string {
 
 const offer = "The last message has no answer yet. /continue asks for it.\n"
 
-var _ = Describe("harness chat", func() {
+var _ = Describe("harness chat", Label("harness"), func() {
 	for _, protocol := range chatProtocols {
 		Context("over "+protocol.provider, func() {
 			It("answers lines from a pipe, and shows what the model says and nothing else", func(ctx SpecContext) {

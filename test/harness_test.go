@@ -76,7 +76,7 @@ func expectRefusal(run harnessRun, code int, saying string) {
 	Expect(run.stderr).To(ContainSubstring(saying))
 }
 
-var _ = Describe("harness demo", func() {
+var _ = Describe("harness demo", Label("harness"), func() {
 	It("repeats the whole request before on every turn, and tells each new day once", func(ctx SpecContext) {
 		rows := demoRows(harnessOutput(ctx, "demo"))
 		Expect(rows).To(HaveLen(9))
@@ -170,7 +170,7 @@ var _ = Describe("harness demo", func() {
 	})
 })
 
-var _ = Describe("harness prompt", func() {
+var _ = Describe("harness prompt", Label("harness"), func() {
 	for _, wire := range wireProtocols {
 		protocol := wire.name
 		It("prints the same bytes twice, on SQLite and on MariaDB, over "+protocol, func(ctx SpecContext) {
@@ -245,7 +245,7 @@ var _ = Describe("harness prompt", func() {
 	})
 })
 
-var _ = Describe("harness import", func() {
+var _ = Describe("harness import", Label("harness"), func() {
 	It("takes a session's id from --session, from the header, or from the file's name", func(ctx SpecContext) {
 		dir := GinkgoT().TempDir()
 		db, file := filepath.Join(dir, "my.db"), filepath.Join(dir, "friday.jsonl")

@@ -27,6 +27,9 @@ import (
 var mariaDBSocket string
 
 var _ = SynchronizedBeforeSuite(func(ctx SpecContext) []byte {
+	if !Label("mariadb").MatchesLabelFilter(GinkgoLabelFilter()) {
+		return nil
+	}
 	if err := findMariaDB(ctx); err != nil {
 		Expect(os.Getenv("CI")).To(BeEmpty(), "CI needs MariaDB: %v", err)
 		AddReportEntry("SKIPPED: every spec on MariaDB, which is not installed: "+err.Error(), ReportEntryVisibilityAlways)

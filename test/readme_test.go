@@ -61,7 +61,7 @@ func runAsWritten(ctx context.Context, dir, commands string) string {
 	return string(output)
 }
 
-var _ = Describe("The README", func() {
+var _ = Describe("The README", Label("harness"), func() {
 	It("begins with the demo's command and the tests' command", func() {
 		commands := readmeBlocks("sh")
 		Expect(commands[0].text).To(Equal("go run ./cmd/harness demo\n"))

@@ -2,6 +2,7 @@ package test
 
 import (
 	"flag"
+	"os"
 	"testing"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -15,5 +16,10 @@ var update = flag.Bool("update", false, "write the golden files")
 
 func TestSessiondate(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "sessiondate")
+	suite, reporter := GinkgoConfiguration()
+	// A mutant is to be killed in seconds, by a tool that takes no flags for tests.
+	if labels := os.Getenv("LABEL_FILTER"); labels != "" {
+		suite.LabelFilter = labels
+	}
+	RunSpecs(t, "sessiondate", suite, reporter)
 }

@@ -28,7 +28,7 @@ func base64Of(n int) string {
 	return base64.StdEncoding.EncodeToString(data)
 }
 
-var _ = Describe("The token counter", func() {
+var _ = Describe("The token counter", Label("tokens"), func() {
 	DescribeTable("counts in the vocabulary of current models", func(_ SpecContext, text string, tokens int) {
 		Expect(newCounter().Count(text)).To(Equal(tokens))
 	},

@@ -1,0 +1,227 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/openai/openai-go/v3"
+
+	"sessiondate/adapters/memory"
+	"sessiondate/adapters/openaichat"
+	"sessiondate/app"
+	"sessiondate/domain"
+	"sessiondate/ports"
+)
+
+// The benchmarks measure two ways in turns, in one run, and report how many times
+// as long the first takes as the second, which is its bound. make bench prints
+// them as a table; no test depends on them.
+
+// compare measures ours and bound, each of which does its work n times.
+func compare(b *testing.B, ours, bound func()) {
+	const least = 200 * time.Microsecond
+	times := func(do func()) int {
+		for n := 1; ; n *= 2 {
+			start := time.Now()
+			for range n {
+				do()
+			}
+			if time.Since(start) > least {
+				return n
+			}
+		}
+	}
+	oursN, boundN := times(ours), times(bound)
+	var oursTimes, boundTimes []time.Duration
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range oursN {
+		ours()
+	}
+	runtime.ReadMemStats(&after)
+	allocs := float64(after.Mallocs-before.Mallocs) / float64(oursN)
+	for b.Loop() {
+		start := time.Now()
+		for range oursN {
+			ours()
+		}
+		middle := time.Now()
+		for range boundN {
+			bound()
+		}
+		oursTimes = append(oursTimes, middle.Sub(start))
+		boundTimes = append(boundTimes, time.Since(middle))
+	}
+	perOurs, perBound := median(oursTimes)/float64(oursN), median(boundTimes)/float64(boundN)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(perOurs, "ours-ns")
+	b.ReportMetric(perBound, "bound-ns")
+	b.ReportMetric(perOurs/perBound, "ratio")
+	b.ReportMetric(allocs, "ours-allocs")
+}
+
+// median returns the median in nanoseconds, which a run that was disturbed now
+// and then does not move.
+func median(times []time.Duration) float64 {
+	slices.Sort(times)
+	return float64(times[len(times)/2].Nanoseconds())
+}
+
+// sizes are how many messages windows have.
+var sizes = []int{100, 1_000, 10_000, 100_000}
+
+// busyWindow returns a window of n messages, of which every crossing-th is the
+// first of a new day, or none if crossing is 0.
+func busyWindow(n, crossing int) []domain.Message {
+	day := time.Date(2026, 10, 12, 9, 0, 0, 0, time.UTC)
+	window := make([]domain.Message, n)
+	for i := range window {
+		if crossing > 0 && i > 0 && i%crossing == 0 {
+			day = day.AddDate(0, 0, 1)
+		}
+		m := &window[i]
+		m.ID, m.CreatedAt = strconv.Itoa(i+1), day.Format(time.DateTime)
+		m.Role, m.Text = domain.RoleUser, "Is the nightly export through, and did the disk on export-1 fill up again? Show me the last lines of the log."
+		if i%2 == 1 {
+			m.Role, m.Text = domain.RoleAssistant, "It went through at 02:14. The disk is at 61 %. The log ends with: export done, 48 211 rows, 0 errors."
+		}
+	}
+	return window
+}
+
+// sink keeps results, so that no work is left out.
+var sink any
+
+func BenchmarkSequence(b *testing.B) {
+	for _, n := range sizes {
+		for _, crossing := range []int{0, 100} {
+			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
+				window := make([]domain.Entry, n)
+				for i, m := range busyWindow(n, crossing) {
+					d, _ := domain.StoredDate(m.CreatedAt)
+					window[i] = domain.Entry{Role: m.Role, Date: d}
+				}
+				anchor := window[0].Date
+				compare(b, func() {
+					sink = domain.Changes(window, anchor, domain.Before{})
+				}, func() {
+					// One plain pass over the dates.
+					changes, known := 0, anchor
+					for _, e := range window {
+						if e.Date != known {
+							changes++
+							known = e.Date
+						}
+					}
+					sink = changes
+				})
+			})
+		}
+	}
+}
+
+func crossings(n, crossing int) int {
+	if crossing == 0 {
+		return 0
+	}
+	return (n - 1) / crossing
+}
+
+// A benchHistory is a window that is loaded in no time.
+type benchHistory domain.Window
+
+func (h benchHistory) Window(context.Context, string) (domain.Window, error) {
+	return domain.Window(h), nil
+}
+
+// benchEngine returns an engine over a window that is a whole session.
+func benchEngine(window []domain.Message, stamps ports.SessionStampReader) *app.PromptEngine {
+	return app.NewPromptEngine(app.PromptOptions{
+		Dates:   app.NewSessionDate(app.Options{Stamps: stamps}),
+		History: benchHistory{Messages: window, Whole: true},
+	})
+}
+
+func BenchmarkPrompt(b *testing.B) {
+	for _, n := range sizes {
+		for _, crossing := range []int{0, 100} {
+			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
+				window := busyWindow(n, crossing)
+				with, without := benchEngine(window, &memory.Sessions{}), benchEngine(window, nil)
+				build := func(e *app.PromptEngine) func() {
+					return func() {
+						built, err := e.Build(context.Background(), buildRequest())
+						if err != nil {
+							b.Fatal(err)
+						}
+						sink = built
+					}
+				}
+				compare(b, build(with), build(without))
+			})
+		}
+	}
+}
+
+func BenchmarkDatesOfRequest(b *testing.B) {
+	encoder := openaichat.New(openai.NewClient(), "gpt-5.6")
+	for _, n := range sizes {
+		for _, crossing := range []int{0, 100} {
+			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
+				messages := busyWindow(n, crossing)
+				engine, dates := benchEngine(messages, &memory.Sessions{}), app.NewSessionDate(app.Options{Stamps: &memory.Sessions{}})
+				window := windowOf(messages...)
+				window.Whole = true
+				compare(b, func() {
+					d, err := dates.Resolve(context.Background(), window)
+					if err != nil {
+						b.Fatal(err)
+					}
+					sink = d
+				}, func() {
+					// The whole request, of which that is a part.
+					built, err := engine.Build(context.Background(), buildRequest())
+					if err != nil {
+						b.Fatal(err)
+					}
+					body, err := encoder.Body(built.Prompt)
+					if err != nil {
+						b.Fatal(err)
+					}
+					sink = body
+				})
+			})
+		}
+	}
+}
+
+func BenchmarkSessions(b *testing.B) {
+	const sessionCount, goroutines = 10_000, 16
+	var sessions memory.Sessions
+	for i := range sessionCount {
+		sessions.Add(strconv.Itoa(i), busyWindow(20, 5)...)
+	}
+	e := app.NewPromptEngine(app.PromptOptions{Dates: app.NewSessionDate(app.Options{Stamps: &sessions}), History: &sessions})
+	build := func(from, step int) {
+		for i := from; i < sessionCount; i += step {
+			if _, err := e.Build(context.Background(), app.PromptRequest{SessionID: strconv.Itoa(i)}); err != nil {
+				b.Error(err)
+			}
+		}
+	}
+	b.Run(fmt.Sprintf("sessions=%d/goroutines=%d", sessionCount, goroutines), func(b *testing.B) {
+		compare(b, func() {
+			var all sync.WaitGroup
+			for g := range goroutines {
+				all.Go(func() { build(g, goroutines) })
+			}
+			all.Wait()
+		}, func() { build(0, 1) })
+	})
+}
