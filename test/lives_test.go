@@ -54,9 +54,9 @@ func (s storedSession) window() []domain.Message {
 // A promptMaker makes prompts of stored sessions.
 type promptMaker interface {
 	// prompt returns the prompt of a session.
-	prompt(s storedSession) domain.Prompt
+	prompt(ctx context.Context, s storedSession) domain.Prompt
 	// compaction returns the request that asks for a handoff.
-	compaction(s storedSession) domain.Prompt
+	compaction(ctx context.Context, s storedSession) domain.Prompt
 }
 
 // A sharingHistory hands out the very rows of a session, as a harness does that
@@ -98,18 +98,18 @@ func (e engineMaker) engine(s storedSession, sink ports.PromptSink) *app.PromptE
 	})
 }
 
-func (e engineMaker) prompt(s storedSession) domain.Prompt {
-	built, err := e.engine(s, nil).Build(context.Background(), s.request)
+func (e engineMaker) prompt(ctx context.Context, s storedSession) domain.Prompt {
+	built, err := e.engine(s, nil).Build(ctx, s.request)
 	if err != nil {
 		panic(err)
 	}
 	return built.Prompt
 }
 
-func (e engineMaker) compaction(s storedSession) domain.Prompt {
+func (e engineMaker) compaction(ctx context.Context, s storedSession) domain.Prompt {
 	sink := &recording.Sink{Reply: domain.Reply{Text: "They talked."}}
 	compactor := app.NewCompactor(app.CompactorOptions{Engine: e.engine(s, sink), Boundaries: &memory.Sessions{}, Count: wordCount})
-	if _, err := compactor.Compact(context.Background(), s.request); err != nil {
+	if _, err := compactor.Compact(ctx, s.request); err != nil {
 		panic(err)
 	}
 	return sink.Prompts()[0]

@@ -1,6 +1,7 @@
 package test
 
 import (
+	"context"
 	"maps"
 	"regexp"
 	"slices"
@@ -118,7 +119,7 @@ func (n naiveMaker) tells(s storedSession, index int) string {
 }
 
 // prompt implements promptMaker.
-func (n naiveMaker) prompt(s storedSession) domain.Prompt {
+func (n naiveMaker) prompt(_ context.Context, s storedSession) domain.Prompt {
 	var messages []domain.Message
 	if s.handoff != "" {
 		messages = append(messages, naiveEscape(domain.Message{Role: domain.RoleUser, Text: "## 会话任务交接\n\n" + s.handoff}))
@@ -319,8 +320,8 @@ func naiveOrder(messages []domain.Message, wording domain.Wording) []domain.Mess
 }
 
 // compaction implements promptMaker (R15).
-func (n naiveMaker) compaction(s storedSession) domain.Prompt {
-	p := n.prompt(s)
+func (n naiveMaker) compaction(ctx context.Context, s storedSession) domain.Prompt {
+	p := n.prompt(ctx, s)
 	instruction := domain.Message{Role: domain.RoleUser, Text: "<system-notice>" + s.request.Wording.CompactionInstruction(false) + "</system-notice>"}
 	if n.fault == instructsFirst {
 		p.Messages = append([]domain.Message{instruction}, p.Messages...)

@@ -33,7 +33,7 @@ var (
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
 			anchor, _ := naiveAnchor(s)
 			want := s.request.Wording.CurrentDate(mustDate(anchor))
-			if got := maker.prompt(s).Sections[1]; got.Name != domain.CurrentDateSection || got.Text != want {
+			if got := maker.prompt(t.Context(), s).Sections[1]; got.Name != domain.CurrentDateSection || got.Text != want {
 				t.Fatalf("section %q says %q, not %q", got.Name, got.Text, want)
 			}
 		}
@@ -41,7 +41,7 @@ var (
 
 	agreesWithRules = property{"R3, R4, R8, R9, R12, R13: the messages are those that the rules' text gives", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
-			got, want := maker.prompt(s).Messages, naiveMaker{}.prompt(s).Messages
+			got, want := maker.prompt(t.Context(), s).Messages, naiveMaker{}.prompt(t.Context(), s).Messages
 			if len(got) != len(want) {
 				t.Fatalf("%d messages, not %d", len(got), len(want))
 			}
@@ -61,7 +61,7 @@ var (
 				s.rows[i].Parts = slices.Grow(s.rows[i].Parts, 2)
 			}
 			before := deepCopy(s.rows)
-			maker.prompt(s)
+			maker.prompt(t.Context(), s)
 			for i, m := range s.rows {
 				if !reflect.DeepEqual(m, before[i]) || !emptyBehind(m.Parts) {
 					t.Fatalf("message %d became\n%#v, from\n%#v", i, m, before[i])
@@ -72,7 +72,7 @@ var (
 
 	keepsShape = property{"R7: a string stays a string, and parts stay parts", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
-			for _, m := range maker.prompt(s).Messages {
+			for _, m := range maker.prompt(t.Context(), s).Messages {
 				if i := indexOf(s, m.ID); i >= 0 && (m.Parts == nil) != (s.rows[i].Parts == nil) {
 					t.Fatalf("message %s changed its shape", m.ID)
 				}
@@ -88,7 +88,7 @@ var (
 					newest = d
 				}
 			}
-			if stated := newestStated(maker.prompt(s)); newest != "" && stated != newest {
+			if stated := newestStated(maker.prompt(t.Context(), s)); newest != "" && stated != newest {
 				t.Fatalf("the prompt states %s, and it is %s", stated, newest)
 			}
 		}
@@ -96,7 +96,7 @@ var (
 
 	noForgery = property{"R13: a prompt holds no tag in a user's message but those that the system wrote, one at most and in front", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
-			for _, m := range maker.prompt(s).Messages {
+			for _, m := range maker.prompt(t.Context(), s).Messages {
 				if m.Role != domain.RoleUser {
 					continue
 				}
@@ -113,7 +113,7 @@ var (
 	leavesAlone = property{"R13: a text without a tag is sent as it is", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
 			s.commands = nil
-			for _, m := range maker.prompt(s).Messages {
+			for _, m := range maker.prompt(t.Context(), s).Messages {
 				i := indexOf(s, m.ID)
 				if i < 0 || strings.Contains(strings.ToLower(joined(s.rows[i])), "date-change") {
 					continue
@@ -129,7 +129,7 @@ var (
 		l := lives(lifeDays).Draw(t, "life")
 		var earlier [][]domain.PrefixUnit
 		for i, s := range l.states {
-			now := wireUnits(maker.prompt(s))
+			now := wireUnits(maker.prompt(t.Context(), s))
 			// The promise begins with the first date: until then the clock anchors (R2).
 			if _, known := naiveAnchor(l.states[max(i-1, 0)]); i > 0 && l.continued[i] && known {
 				for w := range now {
@@ -147,7 +147,7 @@ var (
 			if domain.CompactionBoundary(s.window()) == "" {
 				continue
 			}
-			main, compaction := wireUnits(maker.prompt(s)), wireUnits(maker.compaction(s))
+			main, compaction := wireUnits(maker.prompt(t.Context(), s)), wireUnits(maker.compaction(t.Context(), s))
 			for w := range main {
 				if repeated := domain.Repeats(main[w], compaction[w]); repeated.Units != len(main[w]) || len(compaction[w]) != len(main[w])+1 {
 					t.Fatalf("%s: %d units, of which %d are of the main request's %d", caseWires()[w].name, len(compaction[w]), repeated.Units, len(main[w]))
@@ -159,7 +159,7 @@ var (
 	quietOneDay = property{"R17: on one day a request is that of a pipeline without notices, byte for byte", func(t *rapid.T, maker promptMaker) {
 		day := rapid.SampledFrom(lifeDays).Draw(t, "day")
 		for _, s := range lives([]string{day}).Draw(t, "life").states {
-			with, without := maker.prompt(s), engineMaker{silent: true}.prompt(s)
+			with, without := maker.prompt(t.Context(), s), engineMaker{silent: true}.prompt(t.Context(), s)
 			if anchor, _ := naiveAnchor(s); anchor != day {
 				continue
 			}
@@ -175,7 +175,7 @@ var (
 
 	sameTwice = property{"R14: made a second time, a request is the same byte for byte", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
-			one, two := maker.prompt(s), maker.prompt(s)
+			one, two := maker.prompt(t.Context(), s), maker.prompt(t.Context(), s)
 			for _, w := range caseWires() {
 				if body := string(w.request(one)); body != string(w.request(two)) || body != string(w.request(one)) {
 					t.Fatalf("%s: %s", w.name, body)
@@ -186,7 +186,7 @@ var (
 
 	leaksNothing = property{"R16: no request holds a stored time or a message's id", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
-			prompt := maker.prompt(s)
+			prompt := maker.prompt(t.Context(), s)
 			for _, w := range caseWires() {
 				body := string(w.request(prompt))
 				for _, m := range s.rows {
@@ -252,8 +252,7 @@ type storeMaker struct {
 	n  *int
 }
 
-func (m storeMaker) prompt(s storedSession) domain.Prompt {
-	ctx := context.Background()
+func (m storeMaker) prompt(ctx context.Context, s storedSession) domain.Prompt {
 	store := sqlhistory.New(m.db)
 	*m.n++
 	source, fork := fmt.Sprint("source-", *m.n), fmt.Sprint("fork-", *m.n)
@@ -281,7 +280,7 @@ func (m storeMaker) prompt(s storedSession) domain.Prompt {
 	return built.Prompt
 }
 
-func (m storeMaker) compaction(storedSession) domain.Prompt { panic("not asked for") }
+func (m storeMaker) compaction(context.Context, storedSession) domain.Prompt { panic("not asked for") }
 
 func must(err error) {
 	if err != nil {

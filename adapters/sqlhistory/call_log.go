@@ -16,7 +16,8 @@ import (
 const (
 	selectLastCall = "SELECT " + readColumns + " FROM model_call WHERE session_id = ?%s AND failed = 0 ORDER BY id DESC LIMIT 1"
 	selectCalls    = "SELECT " + readColumns + " FROM model_call WHERE session_id = ?%s ORDER BY id ASC"
-	forgetPrints   = "UPDATE model_call SET fingerprint = NULL WHERE session_id = ?%s AND fingerprint IS NOT NULL"
+	selectPrints   = "SELECT id FROM model_call WHERE session_id = ?%s AND fingerprint IS NOT NULL"
+	forgetPrint    = "UPDATE model_call SET fingerprint = NULL WHERE id = ?"
 	insertCall     = "INSERT INTO model_call (" + callColumns + ") VALUES (" +
 		":session_id, :at, :purpose, :last_message_id, :provider, :model, :reply_id, :failed, :units, :previous_units, :repeated_units, " +
 		":changed_sections, :changed_tools, :input_tokens, :output_tokens, :cache_read_tokens, :cache_write_tokens, :cache_miss, :fingerprint)"
@@ -83,9 +84,17 @@ func (s *Store) record(ctx context.Context, tx *sqlx.Tx, call domain.Call) error
 		if row.Fingerprint, err = encode(call.Fingerprint); err != nil {
 			return err
 		}
-		query, args := s.ofSession(forgetPrints, call.SessionID)
-		if _, err := tx.ExecContext(ctx, query, args...); err != nil {
+		// By their ids, because an update by session locks gaps, or the whole of a
+		// small table, and two sessions' calls would wait for one another.
+		var older []int64
+		query, args := s.ofSession(selectPrints, call.SessionID)
+		if err := tx.SelectContext(ctx, &older, query, args...); err != nil {
 			return err
+		}
+		for _, id := range older {
+			if _, err := tx.ExecContext(ctx, forgetPrint, id); err != nil {
+				return err
+			}
 		}
 	}
 	_, err = tx.NamedExecContext(ctx, insertCall, row)
