@@ -1,0 +1,129 @@
+package test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gleak"
+
+	"sessiondate/domain"
+)
+
+// These are the sentences of [ports.PromptSink] about replies that are streamed,
+// and specs of every sink that has a provider.
+var _ = Describe("A streamed reply", func() {
+	wires := map[string]wireProtocol{"chat": chatProtocol, "responses": responsesProtocol, "messages": messagesProtocol}
+	prompt := onlyMessages(user("1", "2026-10-12 23:50:00", "Hello."))
+	shell := []domain.ToolCall{{ID: "call_1", Name: "shell", Arguments: `{"command":"date"}`}}
+
+	for _, protocol := range chatProtocols {
+		Context("over "+protocol.provider, func() {
+			w := wires[protocol.wire]
+			open := func(script ...chatAnswer) (*chatProvider, bodySink) {
+				GinkgoHelper()
+				p := newChatProvider(protocol, script...)
+				return p, w.open(strings.TrimSuffix(p.url, "/v1"))
+			}
+
+			It("comes in pieces, in order, and is the reply that comes whole", func(ctx SpecContext) {
+				answer := says("Hel", "lo", "", "! 你", "好 <b>\n")
+				_, sink := open(answer, answer)
+				var pieces []string
+				streamed, err := sink.Send(ctx, prompt, func(s string) { pieces = append(pieces, s) })
+				Expect(err).NotTo(HaveOccurred())
+				whole, err := sink.Send(ctx, prompt, nil)
+				Expect(err).NotTo(HaveOccurred())
+				Expect(strings.Join(pieces, "")).To(Equal("Hello! 你好 <b>\n"))
+				Expect(len(pieces)).To(BeNumerically(">=", 4))
+				Expect(streamed.Text).To(Equal("Hello! 你好 <b>\n"))
+				Expect(streamed.Provider).To(Equal(w.provider))
+				Expect(streamed.ID).NotTo(BeEmpty())
+				// The provider numbers its replies, and finds the second prompt cached.
+				Expect(whole.ID).NotTo(Equal(streamed.ID))
+				Expect(whole.Usage.CacheRead).To(Equal(streamed.Usage.Input))
+				whole.ID, whole.Usage.CacheRead, whole.Usage.CacheWrite = streamed.ID, streamed.Usage.CacheRead, streamed.Usage.CacheWrite
+				Expect(streamed).To(Equal(whole))
+			})
+
+			It("has its tool calls whole, with their arguments as the model wrote them", func(ctx SpecContext) {
+				_, sink := open(looks(), chatAnswer{call: "call_1"})
+				reply, err := sink.Send(ctx, prompt, func(string) {})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(reply.Text).To(Equal("Let me look."))
+				Expect(reply.ToolCalls).To(Equal(shell))
+				reply, err = sink.Send(ctx, prompt, func(string) {})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(reply.Text).To(BeEmpty())
+				Expect(reply.ToolCalls).To(Equal(shell))
+			})
+
+			It("reports the cached tokens that the provider did, 0 of them too, and none where it left them out", func(ctx SpecContext) {
+				_, sink := open(says("1"), says("2"), chatAnswer{text: []string{"3"}, bare: true})
+				var usages []domain.Usage
+				for range 3 {
+					reply, err := sink.Send(ctx, prompt, func(string) {})
+					Expect(err).NotTo(HaveOccurred())
+					Expect(reply.Usage.Input.Reported).To(BeTrue())
+					Expect(reply.Usage.Output).To(Equal(domain.Reported(7)))
+					usages = append(usages, reply.Usage)
+				}
+				Expect(usages[0].CacheRead).To(Equal(domain.Reported(0)))
+				Expect(usages[1].CacheRead).To(Equal(usages[1].Input))
+				Expect(usages[2].CacheRead).To(Equal(domain.TokenCount{}))
+				Expect(usages[2].CacheWrite).To(Equal(domain.TokenCount{}))
+			})
+
+			DescribeTable("that breaks off is an error, and what came before it was given on",
+				func(ctx SpecContext, stage chatStage, came string) {
+					_, sink := open(chatAnswer{text: []string{"Hel", "lo!"}, drop: stage})
+					got := ""
+					reply, err := sink.Send(ctx, prompt, func(s string) { got += s })
+					Expect(errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)).To(BeTrue(), "%v", err)
+					Expect(reply).To(Equal(domain.Reply{}))
+					Expect(got).To(Equal(came))
+				},
+				Entry("in the middle", midStream, "Hel"),
+				Entry("before its last event", beforeEnd, "Hello!"),
+			)
+
+			It("that is an error instead is one with its status", func(ctx SpecContext) {
+				_, sink := open(chatAnswer{status: http.StatusBadRequest})
+				_, err := sink.Send(ctx, prompt, func(string) { Fail("there is no text") })
+				Expect(err).To(HaveOccurred())
+				Expect(w.status(err)).To(Equal(http.StatusBadRequest))
+			})
+
+			It("ends with the context's error when it is cancelled in the middle, and leaves no goroutine", func(ctx SpecContext) {
+				p, sink := open(chatAnswer{text: []string{"Hel", "lo!"}, hang: midStream})
+				before := gleak.Goroutines()
+				cut, cancel := context.WithCancel(ctx)
+				defer cancel()
+				got := ""
+				_, err := sink.Send(cut, prompt, func(s string) { got += s; cancel() })
+				Expect(err).To(MatchError(context.Canceled))
+				Expect(got).To(Equal("Hel"))
+				Eventually(ctx, p.gone).Should(Receive())
+				http.DefaultClient.CloseIdleConnections()
+				Eventually(ctx, gleak.Goroutines).WithTimeout(5 * time.Second).ShouldNot(gleak.HaveLeaked(before))
+			}, NodeTimeout(20*time.Second))
+
+			It("sends the bytes that a whole one is asked for with, but for what asks for a stream", func(ctx SpecContext) {
+				p, sink := open(says("1"), says("2"))
+				_, err := sink.Send(ctx, prompt, func(string) {})
+				Expect(err).NotTo(HaveOccurred())
+				_, err = sink.Send(ctx, prompt, nil)
+				Expect(err).NotTo(HaveOccurred())
+				sent := p.bodies()
+				Expect(p.prefix(sent[0])).To(Equal(p.prefix(sent[1])))
+				Expect(string(sent[0])).To(ContainSubstring(`"stream":true`))
+				Expect(string(sent[1])).NotTo(ContainSubstring(`"stream":true`))
+			})
+		})
+	}
+})
