@@ -100,7 +100,7 @@ var sink any
 
 func BenchmarkSequence(b *testing.B) {
 	for _, n := range sizes {
-		for _, crossing := range []int{0, 100} {
+		for _, crossing := range []int{0, n / 10} {
 			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
 				window := make([]domain.Entry, n)
 				for i, m := range busyWindow(n, crossing) {
@@ -150,7 +150,7 @@ func benchEngine(window []domain.Message, stamps ports.SessionStampReader) *app.
 
 func BenchmarkPrompt(b *testing.B) {
 	for _, n := range sizes {
-		for _, crossing := range []int{0, 100} {
+		for _, crossing := range []int{0, n / 10} {
 			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
 				window := busyWindow(n, crossing)
 				with, without := benchEngine(window, &memory.Sessions{}), benchEngine(window, nil)
@@ -172,7 +172,7 @@ func BenchmarkPrompt(b *testing.B) {
 func BenchmarkDatesOfRequest(b *testing.B) {
 	encoder := openaichat.New(openai.NewClient(), "gpt-5.6")
 	for _, n := range sizes {
-		for _, crossing := range []int{0, 100} {
+		for _, crossing := range []int{0, n / 10} {
 			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
 				messages := busyWindow(n, crossing)
 				engine, dates := benchEngine(messages, &memory.Sessions{}), app.NewSessionDate(app.Options{Stamps: &memory.Sessions{}})
