@@ -73,38 +73,66 @@ func lookUpMariaDB() error {
 	return nil
 }
 
-// startMariaDB starts the server and returns its socket. It is stopped when the
-// suite ends.
+// A mariaDBServer is a server on a socket and in a folder of its own.
+type mariaDBServer struct {
+	socket, data string
+	user         []string
+	process      *exec.Cmd
+}
+
+// startMariaDB installs and starts a server and returns its socket. It is stopped
+// when the suite ends.
 func startMariaDB(ctx context.Context) string {
+	s := installMariaDB(ctx)
+	s.start(ctx)
+	return s.socket
+}
+
+// installMariaDB makes the folder of a server. It is removed when the spec or the
+// suite ends.
+func installMariaDB(ctx context.Context) *mariaDBServer {
 	dir, err := os.MkdirTemp("", "mdb")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)
-	data, socket := filepath.Join(dir, "data"), filepath.Join(dir, "s")
-	var user []string
+	s := &mariaDBServer{socket: filepath.Join(dir, "s"), data: filepath.Join(dir, "data")}
 	if os.Geteuid() == 0 {
-		user = []string{"--user=root"}
+		s.user = []string{"--user=root"}
 	}
-
 	install := exec.CommandContext(ctx, "mariadb-install-db",
-		append([]string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + data}, user...)...)
+		append([]string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + s.data}, s.user...)...)
 	if output, err := install.CombinedOutput(); err != nil {
 		Fail(fmt.Sprintf("mariadb-install-db: %v: %s", err, output))
 	}
+	return s
+}
 
+// start starts the server, which is stopped when the spec or the suite ends,
+// unless something else has ended it.
+func (s *mariaDBServer) start(ctx context.Context, flags ...string) {
 	var log bytes.Buffer
-	server := exec.Command("mariadbd",
-		append([]string{"--no-defaults", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--datadir=" + data, "--socket=" + socket}, user...)...)
+	args := append([]string{"--no-defaults", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--datadir=" + s.data, "--socket=" + s.socket}, s.user...)
+	server := exec.Command("mariadbd", append(args, flags...)...)
 	server.Stdout, server.Stderr = &log, &log
 	Expect(server.Start()).To(Succeed())
+	s.process = server
 	DeferCleanup(func() {
+		if server.ProcessState != nil {
+			return
+		}
 		Expect(server.Process.Signal(syscall.SIGTERM)).To(Succeed())
 		Expect(server.Wait()).To(Succeed(), "%s", &log)
 	})
 
-	db := connectMariaDB(socket, "", "")
+	db := connectMariaDB(s.socket, "", "")
 	defer db.Close()
 	Eventually(db.PingContext).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
-	return socket
+}
+
+// kill kills the server as nothing can help it.
+func (s *mariaDBServer) kill() {
+	GinkgoHelper()
+	Expect(s.process.Process.Kill()).To(Succeed())
+	_ = s.process.Wait()
 }
 
 // connectMariaDB opens a database of the server. Parameters are those of a DSN,

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -46,6 +47,7 @@ const (
 // A Reader is a [ports.SessionStampReader] over a table named message.
 type Reader struct {
 	db              *sqlx.DB
+	sqlite          bool
 	first, previous string
 	both            string
 }
@@ -56,12 +58,12 @@ var _ ports.StampPairReader = (*Reader)(nil)
 // closes it. A db whose driver's name contains "sqlite" is read as SQLite, and
 // every other as MySQL's family.
 func New(db *sqlx.DB) *Reader {
-	sameBytes := sameBytesMySQL
-	if strings.Contains(db.DriverName(), "sqlite") {
+	sqlite, sameBytes := strings.Contains(db.DriverName(), "sqlite"), sameBytesMySQL
+	if sqlite {
 		sameBytes = sameBytesSQLite
 	}
 	first, previous := fmt.Sprintf(selectFirst, sameBytes), fmt.Sprintf(selectPrevious, sameBytes)
-	return &Reader{db, first, previous, fmt.Sprintf(selectBoth, first, previous)}
+	return &Reader{db, sqlite, first, previous, fmt.Sprintf(selectBoth, first, previous)}
 }
 
 // FirstUserStamp implements [ports.SessionStampReader].
@@ -88,7 +90,7 @@ func (r *Reader) UserStamps(ctx context.Context, sessionID, beforeID string) (fi
 		Previous bool `db:"previous"`
 		row
 	}
-	if err := r.db.SelectContext(ctx, &rows, r.both, sessionID, sessionID, beforeID, sessionID, sessionID); err != nil {
+	if err := r.db.SelectContext(ctx, &rows, r.capped(ctx, r.both), sessionID, sessionID, beforeID, sessionID, sessionID); err != nil {
 		return domain.Stamp{}, domain.Stamp{}, fmt.Errorf("read first user stamp of session %s and the one before message %s: %w", sessionID, beforeID, err)
 	}
 	for _, r := range rows {
@@ -116,7 +118,7 @@ func (r row) stamp() domain.Stamp {
 // number column does not.
 func (r *Reader) stamp(ctx context.Context, query string, args ...any) (domain.Stamp, error) {
 	var answer row
-	err := r.db.GetContext(ctx, &answer, query, args...)
+	err := r.db.GetContext(ctx, &answer, r.capped(ctx, query), args...)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return domain.Stamp{}, nil
@@ -124,4 +126,22 @@ func (r *Reader) stamp(ctx context.Context, query string, args ...any) (domain.S
 		return domain.Stamp{}, err
 	}
 	return answer.stamp(), nil
+}
+
+// capSlack is how much later than the context's deadline a server ends a
+// statement, so that it is the context's error that the caller sees.
+const capSlack = 100 * time.Millisecond
+
+// capped returns a statement that a server ends by itself soon after the
+// context's deadline. Without that it runs on when nobody waits for it any more.
+// The first comment is MariaDB's to execute, and the second a hint to MySQL and
+// TiDB.
+func (r *Reader) capped(ctx context.Context, statement string) string {
+	deadline, ok := ctx.Deadline()
+	if !ok || r.sqlite {
+		return statement
+	}
+	left := max(time.Until(deadline), 0) + capSlack
+	return fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%.3f FOR */ SELECT /*+ MAX_EXECUTION_TIME(%d) */%s",
+		left.Seconds(), left.Milliseconds(), strings.TrimPrefix(statement, "SELECT"))
 }

@@ -1,0 +1,200 @@
+package test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega/gleak"
+
+	"sessiondate/adapters/sqlhistory"
+	"sessiondate/adapters/sqlstamp"
+	"sessiondate/domain"
+)
+
+// What happens to a server happens to one of these specs' own.
+var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
+	var (
+		server *mariaDBServer
+		db     *sqlx.DB
+	)
+	const faults = "faults"
+	firstStamp := domain.Stamp{MessageID: "1", CreatedAt: "2026-10-12 23:50:00"}
+
+	BeforeAll(func(ctx SpecContext) {
+		if mariaDBSocket == "" {
+			Skip("MariaDB is not installed")
+		}
+		server = installMariaDB(ctx)
+		server.start(ctx, "--max-connections=10", "--extra-max-connections=2")
+		root := connectMariaDB(server.socket, "", "multiStatements=true")
+		defer root.Close()
+		for _, statement := range []string{
+			"CREATE DATABASE faults DEFAULT CHARACTER SET utf8mb4", "USE faults; " + sqlhistory.SchemaMySQL,
+			"INSERT INTO faults.message (session_id, role, content, created_at) VALUES ('s1', 'USER', 'Hello.', '2026-10-12 23:50:00'), ('s1', 'USER', 'Again.', '2026-10-13 08:00:00')",
+			"CREATE DATABASE slow DEFAULT CHARACTER SET utf8mb4", "CREATE TABLE slow.message LIKE faults.message",
+			"CREATE USER reader@localhost", "GRANT SELECT (id, session_id, role, deleted, created_at) ON faults.message TO reader@localhost",
+		} {
+			_, err := root.ExecContext(ctx, statement)
+			Expect(err).NotTo(HaveOccurred(), statement)
+		}
+	}, NodeTimeout(time.Minute))
+	BeforeEach(func() {
+		db = connectMariaDB(server.socket, faults, "")
+		db.SetMaxOpenConns(4)
+		// The server may be gone, and its connections with it.
+		DeferCleanup(func() { _ = db.Close() })
+	})
+	// nextIsRight expects the next call to be right, and nothing to be held.
+	nextIsRight := func(ctx context.Context) {
+		GinkgoHelper()
+		Eventually(func() (domain.Stamp, error) { return sqlstamp.New(db).FirstUserStamp(ctx, session) }).
+			WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(firstStamp))
+		first, previous, err := sqlstamp.New(db).UserStamps(ctx, session, "2")
+		Expect(err).NotTo(HaveOccurred())
+		Expect([]domain.Stamp{first, previous}).To(Equal([]domain.Stamp{firstStamp, firstStamp}))
+		Expect(db.Stats().InUse).To(BeZero())
+		Expect(db.Stats().OpenConnections).To(BeNumerically("<=", 4))
+	}
+	// lock makes statements on the table of the slow database wait.
+	lock := func(ctx context.Context) {
+		GinkgoHelper()
+		locking := connectMariaDB(server.socket, "slow", "")
+		conn, err := locking.Connx(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		_, err = conn.ExecContext(ctx, "LOCK TABLES message WRITE")
+		Expect(err).NotTo(HaveOccurred())
+		DeferCleanup(func() {
+			// The server may be gone, and its lock with it.
+			_ = conn.Close()
+			_ = locking.Close()
+		})
+	}
+	// running counts the statements that the server runs on that table.
+	running := func(ctx context.Context) (n int, err error) {
+		err = db.GetContext(ctx, &n, "SELECT COUNT(*) FROM information_schema.processlist WHERE info LIKE '%createdAt%' AND db = 'slow'")
+		return n, err
+	}
+
+	It("answers a user who may read those columns of the table and nothing else", func(ctx SpecContext) {
+		config, err := mysql.ParseDSN("reader@unix(" + server.socket + ")/" + faults)
+		Expect(err).NotTo(HaveOccurred())
+		reader, err := sqlx.Open("mysql", config.FormatDSN())
+		Expect(err).NotTo(HaveOccurred())
+		defer reader.Close()
+		first, previous, err := sqlstamp.New(reader).UserStamps(ctx, session, "2")
+		Expect(err).NotTo(HaveOccurred())
+		Expect([]domain.Stamp{first, previous}).To(Equal([]domain.Stamp{firstStamp, firstStamp}))
+		_, err = reader.ExecContext(ctx, "UPDATE message SET deleted = 1")
+		Expect(err).To(HaveOccurred())
+		_, err = sqlhistory.New(reader).Window(ctx, session)
+		Expect(err).To(MatchError(ContainSubstring("session " + session)))
+	})
+
+	DescribeTable("is asked about sessions with odd ids, and answers of no other", func(ctx SpecContext, id string) {
+		store := sqlhistory.New(db)
+		Expect(store.Append(ctx, id, user("", "2026-10-14 08:00:00", "Odd."))).To(Succeed())
+		stamp, err := sqlstamp.New(db).FirstUserStamp(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stamp.CreatedAt).To(Equal("2026-10-14 08:00:00"))
+		nextIsRight(ctx)
+	},
+		Entry("with quotes", `s1' OR '1'='1"; -- `),
+		Entry("with a backslash", `s1\`),
+		Entry("with emoji", "s1😀"),
+		Entry("with a NUL", "s1\x00"),
+		Entry("of 64 characters", strings.Repeat("长", 64)),
+	)
+
+	It("is done with a statement when its deadline has passed, not only with the call", func(ctx SpecContext) {
+		lock(ctx)
+		Expect(running(ctx)).To(BeZero())
+		before := gleak.Goroutines()
+		for _, interpolated := range []string{"", "interpolateParams=true"} {
+			hasty := connectMariaDB(server.socket, "slow", interpolated)
+			for name, ask := range map[string]func(context.Context) error{
+				"first user stamp": func(ctx context.Context) error {
+					_, err := sqlstamp.New(hasty).FirstUserStamp(ctx, session)
+					return err
+				},
+				"before message 2": func(ctx context.Context) error {
+					_, err := sqlstamp.New(hasty).PreviousUserStamp(ctx, session, "2")
+					return err
+				},
+				"and the one before message 2": func(ctx context.Context) error {
+					_, _, err := sqlstamp.New(hasty).UserStamps(ctx, session, "2")
+					return err
+				},
+			} {
+				short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+				err := ask(short)
+				cancel()
+				Expect(err).To(MatchError(context.DeadlineExceeded), name)
+				Expect(err).To(MatchError(And(ContainSubstring("session "+session), ContainSubstring(name))))
+				Eventually(running).WithContext(ctx).WithTimeout(2*time.Second).Should(BeZero(), name)
+				Expect(hasty.Stats().InUse).To(BeZero())
+			}
+			Expect(hasty.Close()).To(Succeed())
+		}
+		Eventually(ctx, gleak.Goroutines).WithTimeout(5 * time.Second).ShouldNot(gleak.HaveLeaked(before))
+		nextIsRight(ctx)
+	}, NodeTimeout(40*time.Second))
+
+	It("refuses when it has too many connections, and answers when it has not", func(ctx SpecContext) {
+		greedy := connectMariaDB(server.socket, faults, "")
+		greedy.SetMaxIdleConns(20)
+		var held []*sqlx.Conn
+		for range 12 {
+			conn, err := greedy.Connx(ctx)
+			if err != nil {
+				break
+			}
+			held = append(held, conn)
+		}
+		Expect(len(held)).To(BeNumerically("<", 12))
+		_, err := sqlstamp.New(db).FirstUserStamp(ctx, session)
+		Expect(err).To(MatchError(&mysql.MySQLError{Number: 1040}))
+		Expect(err).To(MatchError(And(ContainSubstring("session "+session), ContainSubstring("first user stamp"))))
+		for _, conn := range held {
+			Expect(conn.Close()).To(Succeed())
+		}
+		Expect(greedy.Close()).To(Succeed())
+		nextIsRight(ctx)
+	}, NodeTimeout(40*time.Second))
+
+	It("is killed in the middle of a query and started again, and is asked as before", func(ctx SpecContext) {
+		lock(ctx)
+		slow := connectMariaDB(server.socket, "slow", "")
+		defer slow.Close()
+		Expect(running(ctx)).To(BeZero())
+		before := gleak.Goroutines()
+		asked := make(chan error, 1)
+		go func() {
+			_, err := sqlstamp.New(slow).FirstUserStamp(ctx, session)
+			asked <- err
+		}()
+		Eventually(running).WithContext(ctx).WithTimeout(5 * time.Second).Should(Equal(1))
+		server.kill()
+		var err error
+		Eventually(ctx, asked).Should(Receive(&err))
+		Expect(err).To(MatchError(And(ContainSubstring("session "+session), ContainSubstring("first user stamp"))))
+		Expect(fmt.Sprint(err)).To(Or(ContainSubstring("invalid connection"), ContainSubstring("EOF")))
+		Expect(slow.Stats().InUse).To(BeZero())
+		Eventually(ctx, gleak.Goroutines).WithTimeout(5 * time.Second).ShouldNot(gleak.HaveLeaked(before))
+
+		// Nothing listens now.
+		_, err = sqlstamp.New(db).FirstUserStamp(ctx, session)
+		Expect(err).To(MatchError(And(ContainSubstring("session "+session), ContainSubstring("first user stamp"))))
+		Expect(db.Stats().InUse).To(BeZero())
+		_, err = sqlhistory.New(db).Window(ctx, session)
+		Expect(err).To(MatchError(ContainSubstring("session " + session)))
+
+		server.start(ctx)
+		nextIsRight(ctx)
+	}, NodeTimeout(time.Minute))
+})
