@@ -2,7 +2,10 @@ package test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -10,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/openai/openai-go/v3"
 
 	"sessiondate/adapters/memory"
 	"sessiondate/adapters/openaichat"
+	"sessiondate/adapters/sqlhistory"
+	"sessiondate/adapters/sqlstamp"
 	"sessiondate/app"
 	"sessiondate/domain"
 	"sessiondate/ports"
@@ -224,4 +230,108 @@ func BenchmarkSessions(b *testing.B) {
 			all.Wait()
 		}, func() { build(0, 1) })
 	})
+}
+
+// A delay is a way to a server that takes a while in each direction.
+type delay struct {
+	listener net.Listener
+	socket   string
+	oneWay   time.Duration
+}
+
+// serve passes on what comes, until the listener is closed.
+func (d delay) serve() {
+	for {
+		client, err := d.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("unix", d.socket)
+		if err != nil {
+			_ = client.Close()
+			return
+		}
+		go d.pass(server, client)
+		go d.pass(client, server)
+	}
+}
+
+func (d delay) pass(to, from net.Conn) {
+	defer to.Close()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return
+		}
+		time.Sleep(d.oneWay)
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// BenchmarkRoundTrips measures what a prompt's dates cost in a session behind a
+// compaction boundary, on a real server: asked for in one statement, against two,
+// which is what they were asked for in before.
+func BenchmarkRoundTrips(b *testing.B) {
+	if err := findMariaDB(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	dir := b.TempDir()
+	server := &mariaDBServer{socket: filepath.Join(dir, "s"), data: filepath.Join(dir, "data")}
+	if err := errors.Join(server.install(b.Context()), server.run(b.Context())); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := stop(server.process); err != nil {
+			b.Error(err)
+		}
+	})
+	open := func(dsn string) *sqlx.DB {
+		db, err := sqlx.Open("mysql", dsn)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = db.Close() })
+		return db
+	}
+	root := open("root@unix(" + server.socket + ")/?multiStatements=true")
+	if _, err := root.Exec("CREATE DATABASE bench; USE bench; " + sqlhistory.SchemaMySQL); err != nil {
+		b.Fatal(err)
+	}
+	store := sqlhistory.New(open("root@unix(" + server.socket + ")/bench"))
+	if err := store.Append(b.Context(), session, busyWindow(200, 50)...); err != nil {
+		b.Fatal(err)
+	}
+	window, err := store.Window(b.Context(), session)
+	if err != nil {
+		b.Fatal(err)
+	}
+	behind := windowOf(window.Messages[100:]...)
+	for _, oneWay := range []time.Duration{0, 500 * time.Microsecond} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = listener.Close() })
+		go delay{listener, server.socket, oneWay}.serve()
+		for _, prepared := range []bool{true, false} {
+			dsn := fmt.Sprintf("root@tcp(%s)/bench?interpolateParams=%v", listener.Addr(), !prepared)
+			reader := sqlstamp.New(open(dsn))
+			b.Run(fmt.Sprintf("delay=%v/prepared=%v", 2*oneWay, prepared), func(b *testing.B) {
+				ask := func(stamps ports.SessionStampReader) func() {
+					dates := app.NewSessionDate(app.Options{Stamps: stamps})
+					return func() {
+						d, err := dates.Resolve(b.Context(), behind)
+						if err != nil || len(d.Notices) != 2 {
+							b.Fatal(len(d.Notices), err)
+						}
+						sink = d
+					}
+				}
+				compare(b, ask(reader), ask(struct{ ports.SessionStampReader }{reader}))
+			})
+		}
+	}
 }

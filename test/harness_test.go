@@ -298,6 +298,8 @@ var _ = Describe("harness import", Label("harness"), func() {
 		Entry("an image of the assistant's", `{"role":"assistant","content":[{"type":"image","url":"https://example.com/a.png"}]}`, "holds no image"),
 		Entry("bytes that are no text", "{\"role\":\"user\",\"content\":\"\xff\"}", "not UTF-8"),
 		Entry("a header that is not first", `{"transcript":1}`, "unknown field"),
+		Entry("a stored time that is a number", `{"role":"user","content":"a","created_at":20261012}`, "created_at is a JSON number"),
+		Entry("a list", `[1]`, "the line is a JSON array"),
 	)
 
 	It("refuses a transcript of another version, and one without a message", func(ctx SpecContext) {
@@ -311,7 +313,7 @@ var _ = Describe("harness import", Label("harness"), func() {
 	})
 })
 
-var _ = Describe("The command line", func() {
+var _ = Describe("The command line", Label("harness"), func() {
 	DescribeTable("answers a wrong call with exit code 2 and one line",
 		func(ctx SpecContext, saying string, args ...string) {
 			expectRefusal(runHarness(ctx, args...), 2, saying)
@@ -326,6 +328,9 @@ var _ = Describe("The command line", func() {
 		Entry("an unknown protocol", "chat, responses, messages", "prompt", "--db", "a.db", "--session", "a", "--protocol", "soap"),
 		Entry("an unknown language", "zh-CN or en", "prompt", "--db", "a.db", "--session", "a", "--lang", "fr"),
 		Entry("an unknown zone", "--zone", "prompt", "--db", "a.db", "--session", "a", "--zone", "Mars/Olympus"),
+		Entry("a chat with nobody", "openai-chat, openai-responses, anthropic", "chat", "--db", "a.db"),
+		Entry("a chat that is kept nowhere", "which store?", "chat", "--provider", "anthropic"),
+		Entry("a chat in an unknown zone", "--zone", "chat", "--db", "a.db", "--provider", "anthropic", "--zone", "Mars/Olympus"),
 		Entry("no transcript", "accepts 1 arg", "import", "--db", "a.db"),
 		Entry("a transcript and no store", "Name a --db", "import", "a.jsonl"),
 	)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -95,37 +96,60 @@ func installMariaDB(ctx context.Context) *mariaDBServer {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(os.RemoveAll, dir)
 	s := &mariaDBServer{socket: filepath.Join(dir, "s"), data: filepath.Join(dir, "data")}
-	if os.Geteuid() == 0 {
-		s.user = []string{"--user=root"}
-	}
-	install := exec.CommandContext(ctx, "mariadb-install-db",
-		append([]string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + s.data}, s.user...)...)
-	if output, err := install.CombinedOutput(); err != nil {
-		Fail(fmt.Sprintf("mariadb-install-db: %v: %s", err, output))
-	}
+	Expect(s.install(ctx)).To(Succeed())
 	return s
 }
 
 // start starts the server, which is stopped when the spec or the suite ends,
 // unless something else has ended it.
 func (s *mariaDBServer) start(ctx context.Context, flags ...string) {
-	var log bytes.Buffer
-	args := append([]string{"--no-defaults", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--datadir=" + s.data, "--socket=" + s.socket}, s.user...)
-	server := exec.Command("mariadbd", append(args, flags...)...)
-	server.Stdout, server.Stderr = &log, &log
-	Expect(server.Start()).To(Succeed())
-	s.process = server
-	DeferCleanup(func() {
-		if server.ProcessState != nil {
-			return
-		}
-		Expect(server.Process.Signal(syscall.SIGTERM)).To(Succeed())
-		Expect(server.Wait()).To(Succeed(), "%s", &log)
-	})
+	Expect(s.run(ctx, flags...)).To(Succeed())
+	process := s.process
+	DeferCleanup(func() error { return stop(process) })
+}
 
-	db := connectMariaDB(s.socket, "", "")
+// install makes the server's folder.
+func (s *mariaDBServer) install(ctx context.Context) error {
+	if os.Geteuid() == 0 {
+		s.user = []string{"--user=root"}
+	}
+	install := exec.CommandContext(ctx, "mariadb-install-db",
+		append([]string{"--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db", "--datadir=" + s.data}, s.user...)...)
+	if output, err := install.CombinedOutput(); err != nil {
+		return fmt.Errorf("mariadb-install-db: %w: %s", err, output)
+	}
+	return nil
+}
+
+// run starts the server and waits until it answers.
+func (s *mariaDBServer) run(ctx context.Context, flags ...string) error {
+	args := append([]string{"--no-defaults", "--skip-networking", "--innodb-flush-log-at-trx-commit=0", "--datadir=" + s.data, "--socket=" + s.socket}, s.user...)
+	var log bytes.Buffer
+	s.process = exec.Command("mariadbd", append(args, flags...)...)
+	s.process.Stdout, s.process.Stderr = &log, &log
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	db, err := sqlx.Open("mysql", "root@unix("+s.socket+")/")
+	if err != nil {
+		return err
+	}
 	defer db.Close()
-	Eventually(db.PingContext).WithContext(ctx).WithTimeout(time.Minute).Should(Succeed())
+	for range 600 {
+		if err = db.PingContext(ctx); err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	return errors.Join(fmt.Errorf("mariadbd does not answer: %w: %s", err, &log), s.process.Process.Kill())
+}
+
+// stop stops a server, unless something else has ended it.
+func stop(server *exec.Cmd) error {
+	if server.ProcessState != nil {
+		return nil
+	}
+	return errors.Join(server.Process.Signal(syscall.SIGTERM), server.Wait())
 }
 
 // kill kills the server as nothing can help it.

@@ -136,7 +136,15 @@ func encode(v any) (sql.NullString, error) {
 func decodeStrictly(data []byte, v any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	if err := d.Decode(v); err != nil {
+	err := d.Decode(v)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		where := "the line"
+		if wrong.Field != "" {
+			where = wrong.Field
+		}
+		return fmt.Errorf("%s is a JSON %s, which does not belong there", where, wrong.Value)
+	}
+	if err != nil {
 		return err
 	}
 	if d.More() {
