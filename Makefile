@@ -35,8 +35,10 @@ bench: ## compare the hot paths with their bounds, as a table
 
 .PHONY: mutate
 mutate: ## run the quick specs against mutants of domain and app
-	LABEL_FILTER='!mariadb && !harness && !tokens' $(GREMLINS) unleash . --integration --workers 2 --test-cpu 1 --timeout-coefficient 20 \
-		--exclude-files '^(adapters|cmd|ports)/|wire' --invert-logical --invert-loopctrl --output-statuses lct $(MUTATE)
+	for layer in domain app; do \
+		LABEL_FILTER='!mariadb && !harness && !tokens' $(GREMLINS) unleash ./$$layer --integration --coverpkg ./$$layer \
+			--workers 2 --test-cpu 1 --timeout-coefficient 20 --invert-logical --invert-loopctrl --output-statuses lct || exit 1; \
+	done
 
 .PHONY: golden
 golden: ## write the golden files anew, to be reviewed like code

@@ -165,6 +165,8 @@ func connectMariaDB(socket, database, parameters string) *sqlx.DB {
 	GinkgoHelper()
 	config, err := mysql.ParseDSN("root@unix(" + socket + ")/" + database + "?" + parameters)
 	Expect(err).NotTo(HaveOccurred())
+	// The driver prints the breaks that specs make.
+	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	Expect(err).NotTo(HaveOccurred())
 	return sqlx.NewDb(sql.OpenDB(connector), "mysql")

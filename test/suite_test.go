@@ -19,7 +19,7 @@ func TestSessiondate(t *testing.T) {
 	suite, reporter := GinkgoConfiguration()
 	// A mutant is to be killed in seconds, by a tool that takes no flags for tests.
 	if labels := os.Getenv("LABEL_FILTER"); labels != "" {
-		suite.LabelFilter = labels
+		suite.LabelFilter, suite.FailFast = labels, true
 	}
 	RunSpecs(t, "sessiondate", suite, reporter)
 }

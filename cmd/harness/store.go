@@ -94,6 +94,8 @@ func openServer(ctx context.Context, dsn string) (*sqlx.DB, error) {
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--dsn: %w", err)}
 	}
+	// What the driver would print is in its errors, too.
+	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--dsn: %w", err)}
