@@ -128,3 +128,13 @@ var _ = Describe("Role", func() {
 		Entry("a space", "user "),
 	)
 })
+
+var _ = Describe("Role", func() {
+	DescribeTable("spells what is no role by its number", func(r domain.Role, want string) {
+		Expect(r.String()).To(Equal(want))
+	},
+		Entry("none", domain.Role(0), "Role(0)"),
+		Entry("the last", domain.RoleTool, "tool"),
+		Entry("one more", domain.RoleTool+1, "Role(4)"),
+	)
+})

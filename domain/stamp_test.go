@@ -83,3 +83,12 @@ var _ = Describe("Stamp", func() {
 		Expect(domain.Stamp{CreatedAt: "2026-10-12 08:00:00"}.IsZero()).To(BeFalse())
 	})
 })
+
+var _ = Describe("An error about a stored time", func() {
+	It("quotes forty bytes of it whole, and cuts what is longer", func() {
+		_, err := domain.StoredDate(strings.Repeat("x", 40))
+		Expect(err).To(MatchError(HavePrefix(`"` + strings.Repeat("x", 40) + `":`)))
+		_, err = domain.StoredDate(strings.Repeat("x", 41))
+		Expect(err).To(MatchError(HavePrefix(`"` + strings.Repeat("x", 40) + `"…:`)))
+	})
+})
