@@ -73,6 +73,22 @@ func forks(open func(ctx context.Context) *sqlx.DB) {
 		Expect(notices(buildSession(ctx, "early"))).To(Equal(told("2:13")))
 	})
 
+	It("R12: of forks have the handoff also where all that it stands for was soft-deleted", func(ctx SpecContext) {
+		all := ids(ctx)
+		Expect(store.MoveBoundary(ctx, session, all[1], "They talked.")).To(Succeed())
+		softDelete(ctx, db, session, all[0])
+		softDelete(ctx, db, session, all[1])
+		source := buildSession(ctx, session)
+		Expect(source.Prompt.Messages[0]).To(Equal(domain.HandoffMessage("They talked.")))
+		Expect(store.Fork(ctx, session, fork, "")).To(Succeed())
+		Expect(store.Fork(ctx, fork, "fork of a fork", "")).To(Succeed())
+		for _, id := range []string{fork, "fork of a fork"} {
+			for _, w := range caseWires() {
+				Expect(string(w.request(buildSession(ctx, id).Prompt))).To(Equal(string(w.request(source.Prompt))), "%s, %s", id, w.name)
+			}
+		}
+	})
+
 	It("leave out what was soft-deleted", func(ctx SpecContext) {
 		softDelete(ctx, db, session, ids(ctx)[0])
 		Expect(store.Fork(ctx, session, fork, "")).To(Succeed())

@@ -61,7 +61,7 @@ func (s *Store) fork(ctx context.Context, tx *sqlx.Tx, fromID, toID, throughID s
 		}
 		messages = messages[:n+1]
 	}
-	if c.ThroughID == 0 || compacted > len(messages) {
+	if c == (compaction{}) || compacted > len(messages) {
 		_, err := s.insert(ctx, tx, toID, messages)
 		return err
 	}
