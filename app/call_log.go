@@ -8,11 +8,12 @@ import (
 	"sessiondate/domain"
 )
 
-// The names of a call's attributes in the log. Those that begin with gen_ai are
-// OpenTelemetry's (semantic conventions for generative AI, semconv v1.41 and the
+// The names of a call's attributes in the log. Those that begin with gen_ai or
+// error are OpenTelemetry's (semantic conventions for generative AI, semconv v1.41 and the
 // newer cache_write); those that begin with sessiondate are ours, for there is
 // none.
 const (
+	attrErrorType       = "error.type"
 	attrOperation       = "gen_ai.operation.name"
 	attrProvider        = "gen_ai.provider.name"
 	attrModel           = "gen_ai.response.model"
@@ -46,18 +47,22 @@ func (e *PromptEngine) lastCall(ctx context.Context, sessionID string) (domain.C
 	return call, err
 }
 
-// record logs a call and adds it to the log of calls. It does so also for a call
-// that was cut off by its context.
-func (e *PromptEngine) record(ctx context.Context, call domain.Call) {
+// record logs a call, and what it failed with, and adds it to the log of calls.
+// It does so also for a call that was cut off by its context.
+func (e *PromptEngine) record(ctx context.Context, call domain.Call, failure error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	e.logger.LogAttrs(ctx, slog.LevelInfo, "model call", callAttrs(call)...)
+	attrs := callAttrs(call)
+	if failure != nil {
+		attrs = append(attrs, slog.String(attrErrorType, errorType(failure)))
+	}
+	e.logger.LogAttrs(ctx, slog.LevelInfo, "model call", attrs...)
 	if e.calls == nil {
 		return
 	}
 	if err := e.calls.Record(ctx, call); err != nil {
 		e.logger.LogAttrs(ctx, slog.LevelError, "call is not recorded",
-			slog.String("session", call.SessionID), slog.String("error", err.Error()))
+			slog.String("session", call.SessionID), errorAttr(err))
 	}
 }
 

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"log/slog"
 	"time"
 
 	"sessiondate/domain"
@@ -38,10 +37,3 @@ func (c clock) today(zone *time.Location) domain.Date {
 
 // wallClock spells the time as it is stored, in whole seconds.
 func (c clock) wallClock() string { return c.now().In(c.zone).Format(time.DateTime) }
-
-func orDiscard(logger *slog.Logger) *slog.Logger {
-	if logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return logger
-}

@@ -61,6 +61,9 @@ type Listener struct {
 	ToolResult func(text string, failed bool)
 	// Compacted is called when the session was compacted.
 	Compacted func()
+	// NotCompacted is given the error of a compaction that was due and did not
+	// come about. Its text may quote what was said, as providers' errors do.
+	NotCompacted func(err error)
 }
 
 // maxRounds bounds how often the model is asked in one turn.
@@ -90,9 +93,12 @@ func (c *Conversation) compactIfDue(ctx context.Context, r PromptRequest, l List
 			l.Compacted()
 		}
 	}
-	if err != nil && !errors.Is(err, ErrNothingToCompact) {
-		c.engine.logger.LogAttrs(ctx, slog.LevelWarn, "session is not compacted",
-			slog.String("session", r.SessionID), slog.String("error", err.Error()))
+	if err == nil || errors.Is(err, ErrNothingToCompact) {
+		return
+	}
+	c.engine.logger.LogAttrs(ctx, slog.LevelWarn, "session is not compacted", slog.String("session", r.SessionID), errorAttr(err))
+	if l.NotCompacted != nil {
+		l.NotCompacted(err)
 	}
 }
 
@@ -107,10 +113,12 @@ func (c *Conversation) Waiting(ctx context.Context, sessionID string) (bool, err
 	return n > 0 && (window.Messages[n-1].Role != domain.RoleAssistant || len(window.Messages[n-1].ToolCalls) > 0), nil
 }
 
-// Continue compacts the session if it has grown too long. Then it asks the
-// model, stores its reply, and runs the tools that it calls, until it calls none.
+// Continue compacts the session if it has grown too long. Then it runs the tools
+// that the model has called, asks it, and stores its reply, until it calls none.
 // If the session does not wait for the model, it does nothing. The error names
-// the session; all that came before it is stored.
+// the session; all that came before it is stored. It wraps [ErrTooManyRounds] if
+// the model's fiftieth reply still calls tools: those run when the session is
+// next continued.
 func (c *Conversation) Continue(ctx context.Context, r PromptRequest, l Listener) error {
 	waiting, err := c.Waiting(ctx, r.SessionID)
 	if err != nil || !waiting {
@@ -122,53 +130,51 @@ func (c *Conversation) Continue(ctx context.Context, r PromptRequest, l Listener
 		if err != nil {
 			return fmt.Errorf("load session %s: %w", r.SessionID, err)
 		}
-		open, answered := unanswered(window.Messages)
-		switch {
-		case len(open) > 0:
-			if err := c.runTools(ctx, r.SessionID, open, l); err != nil {
-				return err
-			}
-		case answered:
-			return nil
-		default:
-			if err := c.ask(ctx, r, l); err != nil {
-				return err
-			}
+		if err := c.runTools(ctx, r.SessionID, unanswered(window.Messages), l); err != nil {
+			return err
+		}
+		answered, err := c.ask(ctx, r, l)
+		if err != nil || answered {
+			return err
 		}
 	}
 	return fmt.Errorf("carry on session %s: %w", r.SessionID, ErrTooManyRounds)
 }
 
 // unanswered returns the calls of the newest assistant message that have no
-// result, if nothing but results stands behind it, and whether the messages end
-// with an answer.
-func unanswered(messages []domain.Message) (open []domain.ToolCall, answered bool) {
-	results := make(map[string]bool)
+// result, if nothing but results stands behind it. Of calls that share an id, the
+// first results are the first calls'.
+func unanswered(messages []domain.Message) (open []domain.ToolCall) {
+	results := make(map[string]int)
 	for _, m := range slices.Backward(messages) {
 		switch m.Role {
 		case domain.RoleTool:
-			results[m.ToolCallID] = true
+			results[m.ToolCallID]++
 		case domain.RoleAssistant:
 			for _, c := range m.ToolCalls {
-				if !results[c.ID] {
+				if results[c.ID] == 0 {
 					open = append(open, c)
+				} else {
+					results[c.ID]--
 				}
 			}
-			return open, len(m.ToolCalls) == 0
+			return open
 		default:
-			return nil, false
+			return nil
 		}
 	}
-	return nil, true
+	return nil
 }
 
-// ask sends the session's prompt and stores the reply.
-func (c *Conversation) ask(ctx context.Context, r PromptRequest, l Listener) error {
+// ask sends the session's prompt, stores the reply, and reports whether that is
+// an answer, which calls no tool.
+func (c *Conversation) ask(ctx context.Context, r PromptRequest, l Listener) (answered bool, err error) {
 	reply, err := c.engine.Send(ctx, r, l.Text)
 	if err != nil {
-		return err
+		return false, err
 	}
-	return c.store(ctx, r.SessionID, domain.Message{Role: domain.RoleAssistant, Text: reply.Text, ToolCalls: reply.ToolCalls})
+	m := domain.Message{Role: domain.RoleAssistant, Text: reply.Text, ToolCalls: reply.ToolCalls}
+	return len(reply.ToolCalls) == 0, c.store(ctx, r.SessionID, m)
 }
 
 // runTools runs calls and stores each result as it comes.

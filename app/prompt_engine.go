@@ -186,7 +186,7 @@ func (e *PromptEngine) send(ctx context.Context, sessionID string, built BuiltPr
 	previous, err := e.lastCall(ctx, sessionID)
 	if err != nil {
 		e.logger.LogAttrs(ctx, slog.LevelError, "previous call is not known",
-			slog.String("session", sessionID), slog.String("error", err.Error()))
+			slog.String("session", sessionID), errorAttr(err))
 	}
 	prompt := built.Prompt
 	prompt.PreviousReplyID = previous.ReplyID
@@ -198,9 +198,9 @@ func (e *PromptEngine) send(ctx context.Context, sessionID string, built BuiltPr
 	reply, err := e.sink.Send(ctx, prompt, onText)
 	call.Provider, call.Model, call.ReplyID = reply.Provider, reply.Model, reply.ID
 	call.Usage, call.CacheMiss, call.Failed = reply.Usage, reply.CacheMiss, err != nil
-	e.record(ctx, call)
+	e.record(ctx, call, err)
 	if err != nil {
-		return domain.Reply{}, fmt.Errorf("send prompt of session %s: %w", sessionID, err)
+		return domain.Reply{}, &sendError{sessionID, err}
 	}
 	return reply, nil
 }

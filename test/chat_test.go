@@ -690,7 +690,7 @@ var _ = Describe("harness chat", Label("harness"), func() {
 		run := h.says(ctx, "I did.\n", "--limit", "10")
 		Expect(run.stdout).To(Equal("Good.\n"))
 		Expect(run.code).To(BeZero())
-		Expect(run.stderr).To(MatchRegexp(`^[^\n]+session is not compacted[^\n]+\n$`))
+		Expect(run.stderr).To(MatchRegexp(`^[^\n]+session is not compacted[^\n]+\nharness: compact: send prompt of session [^\n]+ 500 [^\n]+\n$`))
 		Expect(h.provider.said(3)).To(HaveLen(5))
 	}, chatSpecTimeout)
 

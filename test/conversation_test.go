@@ -44,6 +44,11 @@ func (m *scriptedModel) Send(_ context.Context, prompt domain.Prompt, onText fun
 	panic(reply)
 }
 
+// A providerError is what an SDK makes of an answer that is no success.
+type providerError struct{ answer string }
+
+func (e providerError) Error() string { return e.answer }
+
 // toolFunc is a tool runner.
 type toolFunc func(domain.ToolCall) (string, bool)
 
@@ -192,12 +197,54 @@ var _ = Describe("A conversation", func() {
 		Expect(h.conversation(ctx).Waiting(ctx, session)).To(BeTrue())
 	})
 
-	It("ends a turn in which the model calls tools without end", func(ctx SpecContext) {
-		h.tools = func(domain.ToolCall) (string, bool) { return "again", false }
+	It("ends a turn in which the model calls tools without end, at its fiftieth reply, and runs that one's when it goes on", func(ctx SpecContext) {
+		ran := 0
+		h.tools = func(domain.ToolCall) (string, bool) { ran++; return "again", false }
 		h.model.replies = []any{calls("", "a")}
 		Expect(say(ctx, "Look.")).To(MatchError(app.ErrTooManyRounds))
-		Expect(len(h.model.sent)).To(BeNumerically("<=", 50))
+		Expect(h.model.sent).To(HaveLen(50))
+		Expect(ran).To(Equal(49))
+		Expect(h.stored(ctx)).To(HaveLen(1 + 50 + 49))
+		h.model.replies = []any{domain.Reply{Text: "There."}}
+		Expect(goOn(ctx)).To(Succeed())
+		Expect(ran).To(Equal(50))
+		Expect(h.stored(ctx)).To(HaveLen(1 + 50 + 50 + 1))
 	})
+
+	It("takes a fiftieth reply that is the answer", func(ctx SpecContext) {
+		h.tools = func(domain.ToolCall) (string, bool) { return "again", false }
+		for range 49 {
+			h.model.replies = append(h.model.replies, calls("", "a"))
+		}
+		h.model.replies = append(h.model.replies, domain.Reply{Text: "There."})
+		Expect(say(ctx, "Look.")).To(Succeed())
+		Expect(h.model.sent).To(HaveLen(50))
+		Expect(h.conversation(ctx).Waiting(ctx, session)).To(BeFalse())
+	})
+
+	DescribeTable("runs each call of a reply in which calls share an id once, also when it was cut off between them",
+		func(ctx SpecContext, stored []domain.Message, want []string) {
+			h.sessions.Add(session, append([]domain.Message{
+				user("1", "2026-10-12 23:50:00", "Look."),
+				assistant("2", "2026-10-12 23:50:01", "",
+					domain.ToolCall{ID: "a", Name: "read", Arguments: "1"}, domain.ToolCall{ID: "a", Name: "read", Arguments: "2"},
+					domain.ToolCall{ID: "b", Name: "read", Arguments: "3"}),
+			}, stored...)...)
+			var ran []string
+			h.tools = func(c domain.ToolCall) (string, bool) { ran = append(ran, c.Arguments); return "done", false }
+			h.model.replies = []any{domain.Reply{Text: "There."}}
+			Expect(goOn(ctx)).To(Succeed())
+			Expect(ran).To(Equal(want))
+			Expect(h.model.sent).To(HaveLen(1))
+		},
+		Entry("before the first", nil, []string{"1", "2", "3"}),
+		Entry("behind the first", []domain.Message{toolResult("3", "2026-10-12 23:50:02", "a", "done")}, []string{"2", "3"}),
+		Entry("behind the second", []domain.Message{
+			toolResult("3", "2026-10-12 23:50:02", "a", "done"), toolResult("4", "2026-10-12 23:50:03", "a", "done"),
+		}, []string{"3"}),
+		Entry("behind the first and the last", []domain.Message{
+			toolResult("3", "2026-10-12 23:50:02", "b", "done"), toolResult("4", "2026-10-12 23:50:03", "a", "done"),
+		}, []string{"2"}))
 
 	It("R18: tells a run that passes midnight of the new day with the next user message, and not before", func(ctx SpecContext) {
 		h.now = "2026-10-12 23:59:59"
@@ -237,12 +284,18 @@ var _ = Describe("A conversation", func() {
 		Expect(h.stored(ctx)).To(HaveLen(2))
 	})
 
-	It("answers also where the session cannot be compacted, and logs why without what was said", func(ctx SpecContext) {
+	It("answers also where the session cannot be compacted, tells why, and logs the kind of failure without a provider's words", func(ctx SpecContext) {
 		h.sessions.Add(session, user("one", "2026-10-12 23:40:00", "secret words"), assistant("two", "2026-10-12 23:40:05", "d e f"))
 		h.limit = 3
-		h.model.replies = []any{errConnection, domain.Reply{Text: "g"}}
-		Expect(say(ctx, "Next?")).To(Succeed())
-		Expect(h.log.String()).To(MatchRegexp(`level=WARN msg="session is not compacted" session=s1 error="[^"]*connection lost"`))
+		echoed := fmt.Errorf("request: %w", providerError{"400: cannot read \"secret words\""})
+		h.model.replies = []any{echoed, domain.Reply{Text: "g"}}
+		var told []error
+		Expect(h.conversation(ctx).Say(ctx, buildRequest(), "Next?",
+			app.Listener{NotCompacted: func(err error) { told = append(told, err) }})).To(Succeed())
+		Expect(told).To(HaveExactElements(MatchError(echoed)))
+		Expect(h.log.String()).To(ContainSubstring(
+			`level=WARN msg="session is not compacted" session=s1 error="send prompt of session s1: test.providerError"`))
+		Expect(h.log.String()).To(MatchRegexp(`msg="model call" .*failed=true error.type=test.providerError\n`))
 		Expect(h.log.String()).NotTo(ContainSubstring("secret"))
 	})
 

@@ -303,6 +303,9 @@ func (c *chat) converse(_ context.Context, turn func(app.Listener) error) error 
 		ToolCall:   func(call domain.ToolCall) { line("[%s %s]", call.Name, call.Arguments) },
 		ToolResult: func(text string, _ bool) { line("[%s]", text) },
 		Compacted:  func() { line("The session was compacted.") },
+		NotCompacted: func(err error) {
+			fmt.Fprintf(c.errOut, "harness: %s\n", oneLine(err))
+		},
 	})
 	if !ended {
 		fmt.Fprintln(c.out)
