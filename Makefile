@@ -1,7 +1,7 @@
 # The developer tools are tool lines of go.mod and of .ci/lint/go.mod.
 
 GOLANGCI := go tool -modfile=.ci/lint/go.mod golangci-lint
-GREMLINS := go tool -modfile=.ci/mutate/go.mod gremlins
+MUTATE := go tool -modfile=.ci/mutate/go.mod gremlins unleash --workers 2 --timeout-coefficient 10 --invert-logical --invert-loopctrl --output-statuses lct
 FUZZTIME ?= 10s
 BENCHTIME ?= 20x
 
@@ -34,8 +34,9 @@ bench: ## compare the hot paths with their bounds, as a table
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./test
 
 .PHONY: mutate
-mutate: ## run domain's own tests against mutants of domain
-	$(GREMLINS) unleash ./domain --workers 2 --timeout-coefficient 10 --invert-logical --invert-loopctrl --output-statuses lct
+mutate: ## run domain's own tests against mutants of domain, and the specs against mutants of app
+	$(MUTATE) ./domain
+	$(MUTATE) ./app --integration --coverpkg ./app/... --tags mutate
 
 .PHONY: golden
 golden: ## write the golden files anew, to be reviewed like code
@@ -51,6 +52,7 @@ verify: ## check that what is generated and pinned is up to date
 	go tool wire diff .
 	go vet ./...
 	go vet -tags wireinject .
+	go vet -tags mutate ./test
 
 .PHONY: lint
 lint: ## run the linter, import boundaries and formatting included

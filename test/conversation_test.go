@@ -48,6 +48,7 @@ func (m *scriptedModel) Send(_ context.Context, prompt domain.Prompt, onText fun
 type providerError struct{ answer string }
 
 func (e providerError) Error() string { return e.answer }
+func (e providerError) Unwrap() error { return errConnection }
 
 // toolFunc is a tool runner.
 type toolFunc func(domain.ToolCall) (string, bool)
@@ -291,7 +292,10 @@ var _ = Describe("A conversation", func() {
 		h.model.replies = []any{echoed, domain.Reply{Text: "g"}}
 		var told []error
 		Expect(h.conversation(ctx).Say(ctx, buildRequest(), "Next?",
-			app.Listener{NotCompacted: func(err error) { told = append(told, err) }})).To(Succeed())
+			app.Listener{
+				Compacted:    func() { Fail("the session was not compacted") },
+				NotCompacted: func(err error) { told = append(told, err) },
+			})).To(Succeed())
 		Expect(told).To(HaveExactElements(MatchError(echoed)))
 		Expect(h.log.String()).To(ContainSubstring(
 			`level=WARN msg="session is not compacted" session=s1 error="send prompt of session s1: test.providerError"`))
