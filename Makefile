@@ -4,6 +4,8 @@ GOLANGCI := go tool -modfile=.ci/lint/go.mod golangci-lint
 MUTATE := go tool -modfile=.ci/mutate/go.mod gremlins unleash --workers 2 --timeout-coefficient 10 --invert-logical --invert-loopctrl --output-statuses lct
 FUZZTIME ?= 10s
 BENCHTIME ?= 20x
+ROWS ?= 3000000
+SESSIONS ?= 20000
 
 .DEFAULT_GOAL := help
 
@@ -33,6 +35,10 @@ fuzz: ## run each fuzz target for FUZZTIME
 bench: ## compare the hot paths with their bounds, as a table
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./test
 
+.PHONY: scale
+scale: ## measure the statements on a table of ROWS rows and SESSIONS sessions, as tables
+	go test -tags scale -run '^TestScale$$' -count 1 -timeout 2h -v ./test -rows $(ROWS) -sessions $(SESSIONS)
+
 .PHONY: mutate
 mutate: ## run domain's own tests against mutants of domain, and the specs against mutants of app
 	$(MUTATE) ./domain
@@ -52,11 +58,11 @@ verify: ## check that what is generated and pinned is up to date
 	go tool wire diff .
 	go vet ./...
 	go vet -tags wireinject .
-	go vet -tags mutate ./test
+	go vet -tags mutate,scale ./test
 
 .PHONY: lint
 lint: ## run the linter, import boundaries and formatting included
-	$(GOLANGCI) run ./...
+	$(GOLANGCI) run --build-tags mutate,scale ./...
 
 .PHONY: boundaries
 boundaries: ## show that the linter's import boundaries catch what they are for
