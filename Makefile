@@ -39,6 +39,10 @@ bench: ## compare the hot paths with their bounds, as a table
 scale: ## measure the statements on a table of ROWS rows and SESSIONS sessions, as tables
 	go test -tags scale -run '^TestScale$$' -count 1 -timeout 2h -v ./test -rows $(ROWS) -sessions $(SESSIONS)
 
+.PHONY: cluster
+cluster: ## run the specs on a Galera cluster of three nodes, which it starts and stops
+	go tool ginkgo --tags cluster --label-filter cluster --succinct=false --fail-on-pending --fail-on-empty test
+
 .PHONY: mutate
 mutate: ## run domain's own tests against mutants of domain, and the specs against mutants of app
 	$(MUTATE) ./domain
@@ -58,11 +62,11 @@ verify: ## check that what is generated and pinned is up to date
 	go tool wire diff .
 	go vet ./...
 	go vet -tags wireinject .
-	go vet -tags mutate,scale ./test
+	go vet -tags mutate,scale,cluster ./test
 
 .PHONY: lint
 lint: ## run the linter, import boundaries and formatting included
-	$(GOLANGCI) run --build-tags mutate,scale ./...
+	$(GOLANGCI) run --build-tags mutate,scale,cluster ./...
 
 .PHONY: boundaries
 boundaries: ## show that the linter's import boundaries catch what they are for

@@ -47,9 +47,17 @@ func findMariaDB(ctx context.Context) error {
 	if err == nil || os.Getenv("CI") == "" && os.Geteuid() != 0 {
 		return err
 	}
+	if err := installPackages(ctx, "mariadb-server-core", "mariadb-client-core"); err != nil {
+		return err
+	}
+	return lookUpMariaDB()
+}
+
+// installPackages installs Debian's packages.
+func installPackages(ctx context.Context, packages ...string) error {
 	for _, args := range [][]string{
 		{"update"},
-		{"install", "--yes", "--no-install-recommends", "mariadb-server-core", "mariadb-client-core"},
+		append([]string{"install", "--yes", "--no-install-recommends"}, packages...),
 	} {
 		apt := exec.CommandContext(ctx, "apt-get", args...)
 		apt.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
@@ -57,7 +65,7 @@ func findMariaDB(ctx context.Context) error {
 			return fmt.Errorf("apt-get %s: %w: %s", args[0], err, output)
 		}
 	}
-	return lookUpMariaDB()
+	return nil
 }
 
 // lookUpMariaDB reports which of the server's programs is missing.
@@ -110,7 +118,7 @@ func (s *mariaDBServer) start(ctx context.Context, flags ...string) {
 
 // install makes the server's folder.
 func (s *mariaDBServer) install(ctx context.Context) error {
-	if os.Geteuid() == 0 {
+	if os.Geteuid() == 0 && s.user == nil {
 		s.user = []string{"--user=root"}
 	}
 	install := exec.CommandContext(ctx, "mariadb-install-db",
