@@ -66,7 +66,8 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 	})
 
 	// misses counts how many of 2000 sessions are not there on node 1 right after
-	// their first message was stored on node 0.
+	// their first message was stored on node 0. Every other read has a deadline, of
+	// which the statement tells the server.
 	misses := func(ctx context.Context, parameters string) (n int) {
 		GinkgoHelper()
 		name := g.create(ctx, sqlhistory.SchemaMySQL)
@@ -74,7 +75,12 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 		for i := range 2000 {
 			id := fmt.Sprint("s", i)
 			Expect(writer.Append(ctx, id, user("", "2026-10-12 23:50:00", "Hello."))).To(Succeed())
-			stamp, err := reader.FirstUserStamp(ctx, id)
+			reading, cancel := ctx, context.CancelFunc(func() {})
+			if i%2 == 1 {
+				reading, cancel = context.WithTimeout(ctx, time.Minute)
+			}
+			stamp, err := reader.FirstUserStamp(reading, id)
+			cancel()
 			Expect(err).NotTo(HaveOccurred())
 			if (stamp == domain.Stamp{}) {
 				n++
@@ -129,6 +135,16 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 		disorders(ctx, "")
 		Expect(disorders(ctx, afterWrites)).To(BeZero())
 	}, NodeTimeout(5*time.Minute))
+
+	It("is one of which the harness warns where reads do not wait", func(ctx SpecContext) {
+		name := g.create(ctx, sqlhistory.SchemaMySQL)
+		Expect(sqlhistory.New(g.open(0, name, "")).Append(ctx, session, user("", "2026-10-12 23:50:00", "Hello."))).To(Succeed())
+		dsn := "root@unix(" + g.nodes[0].socket + ")/" + name
+		Expect(warningsOf(ctx, dsn)).To(ConsistOf(ContainSubstring("put wsrep_sync_wait=1 into the DSN")))
+		Expect(warningsOf(ctx, dsn+"?wsrep_sync_wait=6")).To(HaveLen(1), "writes alone wait")
+		Expect(warningsOf(ctx, dsn+"?"+afterWrites)).To(BeEmpty())
+		Expect(warningsOf(ctx, dsn+"?wsrep_sync_wait=7")).To(BeEmpty())
+	})
 
 	It("loses a node in the middle of 64 sessions' turns, and no date is wrong and no message lost", func(ctx SpecContext) {
 		const sessions, turns = 64, 10

@@ -87,7 +87,7 @@ func (s *Store) record(ctx context.Context, tx *sqlx.Tx, call domain.Call) error
 		// By their ids, because an update by session locks gaps, or the whole of a
 		// small table, and two sessions' calls would wait for one another.
 		var older []int64
-		query, args := s.ofSession(selectPrints, call.SessionID)
+		query, args := s.ofSession(ctx, selectPrints, call.SessionID)
 		if err := tx.SelectContext(ctx, &older, query, args...); err != nil {
 			return err
 		}
@@ -104,7 +104,7 @@ func (s *Store) record(ctx context.Context, tx *sqlx.Tx, call domain.Call) error
 // LastCall implements [ports.CallLog].
 func (s *Store) LastCall(ctx context.Context, sessionID string) (domain.Call, bool, error) {
 	var row callRow
-	query, args := s.ofSession(selectLastCall, sessionID)
+	query, args := s.ofSession(ctx, selectLastCall, sessionID)
 	err := s.db.GetContext(ctx, &row, query, args...)
 	if errors.Is(err, sql.ErrNoRows) {
 		return domain.Call{}, false, nil
@@ -123,7 +123,7 @@ func (s *Store) LastCall(ctx context.Context, sessionID string) (domain.Call, bo
 // one has its fingerprint.
 func (s *Store) Calls(ctx context.Context, sessionID string) ([]domain.Call, error) {
 	var rows []callRow
-	query, args := s.ofSession(selectCalls, sessionID)
+	query, args := s.ofSession(ctx, selectCalls, sessionID)
 	if err := s.db.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, fmt.Errorf("read calls of session %s: %w", sessionID, err)
 	}

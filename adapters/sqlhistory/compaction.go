@@ -26,7 +26,7 @@ type compaction struct {
 
 func (s *Store) newestCompaction(ctx context.Context, q sqlx.QueryerContext, sessionID string) (compaction, error) {
 	var c compaction
-	query, args := s.ofSession(selectCompaction, sessionID)
+	query, args := s.ofSession(ctx, selectCompaction, sessionID)
 	if err := sqlx.GetContext(ctx, q, &c, query, args...); !errors.Is(err, sql.ErrNoRows) {
 		return c, err
 	}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -92,7 +93,7 @@ func (s *Store) Window(ctx context.Context, sessionID string) (domain.Window, er
 
 // messages reads the messages of a session behind the one with the id afterID.
 func (s *Store) messages(ctx context.Context, q sqlx.QueryerContext, sessionID string, afterID int64) (messages []domain.Message, err error) {
-	query, args := s.ofSession(selectMessages, sessionID)
+	query, args := s.ofSession(ctx, selectMessages, sessionID)
 	rows, err := q.QueryxContext(ctx, query, append(args, afterID)...)
 	if err != nil {
 		return nil, err
@@ -142,13 +143,21 @@ func (r row) message() (domain.Message, error) {
 	return m, nil
 }
 
-// ofSession completes a query about one session for the store's dialect.
-func (s *Store) ofSession(query, sessionID string) (string, []any) {
+// ofSession completes a query about one session for the store's dialect. A server
+// ends it by itself soon after the context's deadline, as package sqlstamp
+// explains.
+func (s *Store) ofSession(ctx context.Context, query, sessionID string) (string, []any) {
 	sameBytes := sameBytesMySQL
 	if s.sqlite {
 		sameBytes = sameBytesSQLite
 	}
-	return fmt.Sprintf(query, sameBytes), []any{sessionID, sessionID}
+	query = fmt.Sprintf(query, sameBytes)
+	if deadline, ok := ctx.Deadline(); ok && !s.sqlite {
+		left := max(time.Until(deadline), 0) + 100*time.Millisecond
+		query = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%.3f FOR */ SELECT /*+ MAX_EXECUTION_TIME(%d) */%s",
+			left.Seconds(), left.Milliseconds(), strings.TrimPrefix(query, "SELECT"))
+	}
+	return query, []any{sessionID, sessionID}
 }
 
 // Append implements [ports.Archive]. SQLite keeps a stored time as it
@@ -182,7 +191,7 @@ func (s *Store) Create(ctx context.Context, sessionID string, messages []domain.
 
 func (s *Store) mustBeNew(ctx context.Context, tx *sqlx.Tx, sessionID string) error {
 	var n int
-	query, args := s.ofSession(selectAny, sessionID)
+	query, args := s.ofSession(ctx, selectAny, sessionID)
 	if err := tx.GetContext(ctx, &n, query, args...); err != nil {
 		return err
 	}

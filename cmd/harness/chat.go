@@ -116,7 +116,12 @@ func runChat(ctx context.Context, f chatFlags, in io.Reader, out, errOut io.Writ
 	if err != nil {
 		return usageError{fmt.Errorf("--zone: %w", err)}
 	}
-	db, err := f.store.openOrCreate(ctx)
+	level := slog.LevelWarn
+	if f.verbose {
+		level = slog.LevelInfo
+	}
+	logger := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: level}))
+	db, err := f.store.openOrCreate(ctx, logger)
 	if err != nil {
 		return err
 	}
@@ -125,7 +130,7 @@ func runChat(ctx context.Context, f chatFlags, in io.Reader, out, errOut io.Writ
 	if err != nil {
 		return err
 	}
-	c := newChat(f, p, wording, zone, db, counter.Count, errOut)
+	c := newChat(f, p, wording, zone, db, counter.Count, logger)
 	c.out, c.errOut = out, errOut
 	if file, ok := in.(*os.File); ok {
 		if stat, err := file.Stat(); err == nil {
@@ -135,11 +140,7 @@ func runChat(ctx context.Context, f chatFlags, in io.Reader, out, errOut io.Writ
 	return c.run(ctx, in)
 }
 
-func newChat(f chatFlags, p protocol, wording domain.Wording, zone *time.Location, db *sqlx.DB, count func(string) int, logs io.Writer) *chat {
-	level := slog.LevelWarn
-	if f.verbose {
-		level = slog.LevelInfo
-	}
+func newChat(f chatFlags, p protocol, wording domain.Wording, zone *time.Location, db *sqlx.DB, count func(string) int, logger *slog.Logger) *chat {
 	model := p.model
 	if f.model != "" {
 		model = f.model
@@ -152,7 +153,7 @@ func newChat(f chatFlags, p protocol, wording domain.Wording, zone *time.Locatio
 	c := &chat{session: session, wording: wording, model: model, encoder: p.encoder(model, f.baseURL), store: store, count: count}
 	host := sessiondate.Host{
 		DB: db, History: store, Sink: c.encoder, Calls: store, Zone: zone,
-		Logger: slog.New(slog.NewTextHandler(logs, &slog.HandlerOptions{Level: level})),
+		Logger: logger,
 	}
 	if f.commands != "" {
 		host.Commands = commandfiles.New(f.commands)

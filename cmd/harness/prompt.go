@@ -77,7 +77,8 @@ func runPrompt(ctx context.Context, f promptFlags, out io.Writer) (err error) {
 	if f.session == "" {
 		return usageError{errors.New("which --session?")}
 	}
-	db, err := f.store.open(ctx)
+	logger := slog.New(slog.NewTextHandler(f.logWriter, nil))
+	db, err := f.store.open(ctx, logger)
 	if err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func runPrompt(ctx context.Context, f promptFlags, out io.Writer) (err error) {
 	encoder := p.encoder(model, "")
 	host := sessiondate.Host{
 		DB: db, History: sqlhistory.New(db), Sink: encoder, Zone: zone,
-		Logger: slog.New(slog.NewTextHandler(f.logWriter, nil)),
+		Logger: logger,
 	}
 	if f.noStamps {
 		host.DB = nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -28,23 +29,31 @@ func (f *storeFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.dsn, "dsn", "", "data source `name` of a MySQL server: user:password@tcp(host)/database")
 }
 
-// open opens the store that the flags name.
-func (f storeFlags) open(ctx context.Context) (*sqlx.DB, error) { return f.openWith(ctx, openStore) }
-
-// openOrCreate opens the store that the flags name, and creates it if it is an
-// embedded one.
-func (f storeFlags) openOrCreate(ctx context.Context) (*sqlx.DB, error) {
-	return f.openWith(ctx, createStore)
+// open opens the store that the flags name. The logger is told what is doubtful
+// about a server.
+func (f storeFlags) open(ctx context.Context, logger *slog.Logger) (*sqlx.DB, error) {
+	return f.openWith(ctx, logger, openStore)
 }
 
-func (f storeFlags) openWith(ctx context.Context, embedded func(context.Context, string) (*sqlx.DB, error)) (*sqlx.DB, error) {
+// openOrCreate does what open does, and creates the store if it is an embedded
+// one.
+func (f storeFlags) openOrCreate(ctx context.Context, logger *slog.Logger) (*sqlx.DB, error) {
+	return f.openWith(ctx, logger, createStore)
+}
+
+func (f storeFlags) openWith(ctx context.Context, logger *slog.Logger, embedded func(context.Context, string) (*sqlx.DB, error)) (*sqlx.DB, error) {
 	switch {
 	case f.db != "" && f.dsn != "":
 		return nil, usageError{errors.New("--db and --dsn are two stores; name one")}
 	case f.db != "":
 		return embedded(ctx, f.db)
 	case f.dsn != "":
-		return openServer(ctx, f.dsn)
+		db, err := openServer(ctx, f.dsn)
+		if err != nil {
+			return nil, err
+		}
+		warnOfServer(ctx, db, logger)
+		return db, nil
 	}
 	return nil, usageError{errors.New("which store? Name a --db or a --dsn")}
 }
