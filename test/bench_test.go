@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,11 +28,80 @@ import (
 )
 
 // The benchmarks measure two ways in turns, in one run, and report how many times
-// as long the first takes as the second, which is its bound. make bench prints
-// them as a table; no test depends on them.
+// as long the first takes as the second, which is its bound. A run of benchmarks
+// ends with tables of them, in Markdown; no test depends on them.
 
-// compare measures ours and bound, each of which does its work n times.
-func compare(b *testing.B, ours, bound func()) {
+// TestMain prints the tables of what was compared, if anything was.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, c := range comparisons {
+		fmt.Print(c)
+	}
+	os.Exit(code)
+}
+
+// A comparison is a table of two ways, with a row for each case.
+type comparison struct {
+	title       string
+	ours, bound string
+	rows        []comparisonRow
+}
+
+type comparisonRow struct {
+	// name has the parameters of the case: messages=100/crossings=9.
+	name                string
+	ours, bound, allocs float64
+}
+
+// comparisons are those of this run, in order.
+var comparisons []*comparison
+
+// newComparison begins a table.
+func newComparison(title, ours, bound string) *comparison {
+	c := &comparison{title: title, ours: ours, bound: bound}
+	comparisons = append(comparisons, c)
+	return c
+}
+
+func (c *comparison) String() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n**%s.**\n\n", c.title)
+	for i, r := range c.rows {
+		var names, values []string
+		for parameter := range strings.SplitSeq(r.name, "/") {
+			name, value, _ := strings.Cut(parameter, "=")
+			names, values = append(names, name), append(values, value)
+		}
+		if i == 0 {
+			fmt.Fprintf(&out, "| %s | %s | %s | ratio | allocations |\n", strings.Join(names, " | "), c.ours, c.bound)
+			fmt.Fprintf(&out, "|%s---:|---:|---:|---:|\n", strings.Repeat("---:|", len(names)))
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %.0f |\n", strings.Join(values, " | "),
+			spellTime(r.ours), spellTime(r.bound), spellRatio(r.ours/r.bound), r.allocs)
+	}
+	return out.String()
+}
+
+// spellTime spells nanoseconds in three digits.
+func spellTime(ns float64) string {
+	d, unit := time.Duration(ns), time.Duration(1)
+	for d >= 1000*unit {
+		unit *= 10
+	}
+	return d.Round(unit).String()
+}
+
+// spellRatio spells a ratio in three digits, or all of those before the point.
+func spellRatio(r float64) string {
+	if r >= 100 {
+		return fmt.Sprintf("%.0f", r)
+	}
+	return fmt.Sprintf("%.3g", r)
+}
+
+// run measures ours and bound, each of which does its work once, as a case of the
+// table.
+func (c *comparison) run(b *testing.B, ours, bound func()) {
 	const least = 200 * time.Microsecond
 	times := func(do func()) int {
 		for n := 1; ; n *= 2 {
@@ -65,6 +136,8 @@ func compare(b *testing.B, ours, bound func()) {
 		boundTimes = append(boundTimes, time.Since(middle))
 	}
 	perOurs, perBound := median(oursTimes)/float64(oursN), median(boundTimes)/float64(boundN)
+	_, name, _ := strings.Cut(b.Name(), "/")
+	c.rows = append(c.rows, comparisonRow{name, perOurs, perBound, allocs})
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(perOurs, "ours-ns")
 	b.ReportMetric(perBound, "bound-ns")
@@ -105,6 +178,7 @@ func busyWindow(n, crossing int) []domain.Message {
 var sink any
 
 func BenchmarkSequence(b *testing.B) {
+	table := newComparison("The sequence of dates (R4), against one plain pass over them", "sequence", "plain pass")
 	for _, n := range sizes {
 		for _, crossing := range []int{0, n / 10} {
 			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
@@ -114,7 +188,7 @@ func BenchmarkSequence(b *testing.B) {
 					window[i] = domain.Entry{Role: m.Role, Date: d}
 				}
 				anchor := window[0].Date
-				compare(b, func() {
+				table.run(b, func() {
 					sink = domain.Changes(window, anchor, domain.Before{})
 				}, func() {
 					// One plain pass over the dates.
@@ -155,6 +229,7 @@ func benchEngine(window []domain.Message, stamps ports.SessionStampReader) *app.
 }
 
 func BenchmarkPrompt(b *testing.B) {
+	table := newComparison("A prompt with notices, against one without", "with", "without")
 	for _, n := range sizes {
 		for _, crossing := range []int{0, n / 10} {
 			b.Run(fmt.Sprintf("messages=%d/crossings=%d", n, crossings(n, crossing)), func(b *testing.B) {
@@ -169,13 +244,14 @@ func BenchmarkPrompt(b *testing.B) {
 						sink = built
 					}
 				}
-				compare(b, build(with), build(without))
+				table.run(b, build(with), build(without))
 			})
 		}
 	}
 }
 
 func BenchmarkDatesOfRequest(b *testing.B) {
+	table := newComparison("The dates of a request, against building all of it", "dates", "request")
 	encoder := openaichat.New(openai.NewClient(), "gpt-5.6")
 	for _, n := range sizes {
 		for _, crossing := range []int{0, n / 10} {
@@ -184,7 +260,7 @@ func BenchmarkDatesOfRequest(b *testing.B) {
 				engine, dates := benchEngine(messages, &memory.Sessions{}), app.NewSessionDate(app.Options{Stamps: &memory.Sessions{}})
 				window := windowOf(messages...)
 				window.Whole = true
-				compare(b, func() {
+				table.run(b, func() {
 					d, err := dates.Resolve(context.Background(), window)
 					if err != nil {
 						b.Fatal(err)
@@ -208,6 +284,7 @@ func BenchmarkDatesOfRequest(b *testing.B) {
 }
 
 func BenchmarkSessions(b *testing.B) {
+	table := newComparison("Many sessions at once, against one after the other", "together", "one by one")
 	const sessionCount, goroutines = 10_000, 16
 	var sessions memory.Sessions
 	for i := range sessionCount {
@@ -222,7 +299,7 @@ func BenchmarkSessions(b *testing.B) {
 		}
 	}
 	b.Run(fmt.Sprintf("sessions=%d/goroutines=%d", sessionCount, goroutines), func(b *testing.B) {
-		compare(b, func() {
+		table.run(b, func() {
 			var all sync.WaitGroup
 			for g := range goroutines {
 				all.Go(func() { build(g, goroutines) })
@@ -275,6 +352,7 @@ func (d delay) pass(to, from net.Conn) {
 // compaction boundary, on a real server: asked for in one statement, against two,
 // which is what they were asked for in before.
 func BenchmarkRoundTrips(b *testing.B) {
+	table := newComparison("The dates behind a boundary, asked for in one statement, against two", "one", "two")
 	if err := findMariaDB(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -330,7 +408,7 @@ func BenchmarkRoundTrips(b *testing.B) {
 						sink = d
 					}
 				}
-				compare(b, ask(reader), ask(struct{ ports.SessionStampReader }{reader}))
+				table.run(b, ask(reader), ask(struct{ ports.SessionStampReader }{reader}))
 			})
 		}
 	}

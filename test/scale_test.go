@@ -179,7 +179,7 @@ func scaleSample(t *testing.T, db *sqlx.DB, do func() error) string {
 	cells := read
 	for _, percent := range []int{50, 99} {
 		a, b := percentile(ours, percent), percentile(bound, percent)
-		cells += fmt.Sprintf(" | %.3g ms | %.3g", a.Seconds()*1000, a.Seconds()/b.Seconds())
+		cells += fmt.Sprintf(" | %s | %s", spellTime(float64(a)), spellRatio(a.Seconds()/b.Seconds()))
 	}
 	return fmt.Sprintf("%s | %d", cells, len(ours))
 }
