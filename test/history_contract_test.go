@@ -225,6 +225,15 @@ func keepsSessions(s sqlStore) {
 		return messages
 	}
 	one, two := user("1", "2026-10-12 23:50:00", "One."), user("2", "2026-10-12 23:51:00", "Two.")
+	allOrNone := func(ctx context.Context, appended func(ctx context.Context, session string, messages ...domain.Message) error) {
+		GinkgoHelper()
+		_, err := db.ExecContext(ctx, s.refuse)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(appended(ctx, session, one)).To(Succeed())
+		err = appended(ctx, session, two, user("", "2026-10-12 23:52:00", "refused"))
+		Expect(err).To(MatchError(And(ContainSubstring("session s1"), ContainSubstring("message 1"), ContainSubstring("the database refuses"))))
+		Expect(messages(ctx, session)).To(Equal([]domain.Message{one}))
+	}
 
 	It("appends at the end, and ignores the ids that messages come with", func(ctx SpecContext) {
 		Expect(store.Append(ctx, session, one)).To(Succeed())
@@ -235,12 +244,21 @@ func keepsSessions(s sqlStore) {
 	})
 
 	It("appends all messages or none, and fails with the cause and the session", func(ctx SpecContext) {
-		_, err := db.ExecContext(ctx, s.refuse)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(store.Append(ctx, session, one)).To(Succeed())
-		err = store.Append(ctx, session, two, user("", "2026-10-12 23:52:00", "refused"))
-		Expect(err).To(MatchError(And(ContainSubstring("session s1"), ContainSubstring("message 1"), ContainSubstring("the database refuses"))))
-		Expect(messages(ctx, session)).To(Equal([]domain.Message{one}))
+		allOrNone(ctx, store.Append)
+	})
+
+	It("is seen to append the first of two messages alone, were each stored for itself", func(ctx SpecContext) {
+		failures := InterceptGomegaFailures(func() {
+			allOrNone(ctx, func(ctx context.Context, session string, messages ...domain.Message) error {
+				for i, m := range messages {
+					if err := store.Append(ctx, session, m); err != nil {
+						return fmt.Errorf("session %s, message %d: %w", session, i, err)
+					}
+				}
+				return nil
+			})
+		})
+		Expect(failures).To(ConsistOf(ContainSubstring("Two.")))
 	})
 
 	It("creates a session", func(ctx SpecContext) {

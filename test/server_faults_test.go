@@ -64,6 +64,11 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 		Expect(db.Stats().InUse).To(BeZero())
 		Expect(db.Stats().OpenConnections).To(BeNumerically("<=", 4))
 	}
+	// leavesNoGoroutine expects none to be there that was not there before.
+	leavesNoGoroutine := func(ctx context.Context, before []gleak.Goroutine) {
+		GinkgoHelper()
+		Eventually(ctx, gleak.Goroutines).WithTimeout(5 * time.Second).ShouldNot(gleak.HaveLeaked(before))
+	}
 	// running counts the statements that the server runs on that database.
 	running := func(ctx context.Context) (n int, err error) {
 		err = db.GetContext(ctx, &n, "SELECT COUNT(*) FROM information_schema.processlist WHERE info IS NOT NULL AND db = 'slow'")
@@ -133,7 +138,7 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 			}
 			Expect(hasty.Close()).To(Succeed())
 		}
-		Eventually(ctx, gleak.Goroutines).WithTimeout(5 * time.Second).ShouldNot(gleak.HaveLeaked(before))
+		leavesNoGoroutine(ctx, before)
 		nextIsRight(ctx)
 	}, NodeTimeout(40*time.Second))
 
@@ -150,6 +155,20 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 		_, err := db.ExecContext(ctx, "KILL "+id)
 		Expect(err).NotTo(HaveOccurred())
 		nextIsRight(ctx)
+	}, NodeTimeout(40*time.Second))
+
+	It("would be seen to be left with a connection or a goroutine of a call that gave it not back", func(ctx SpecContext) {
+		conn, err := db.Connx(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(InterceptGomegaFailures(func() { nextIsRight(ctx) })).NotTo(BeEmpty())
+		Expect(conn.Close()).To(Succeed())
+		nextIsRight(ctx)
+
+		before, done := gleak.Goroutines(), make(chan struct{})
+		go func() { <-done }()
+		Expect(InterceptGomegaFailures(func() { leavesNoGoroutine(ctx, before) })).NotTo(BeEmpty())
+		close(done)
+		leavesNoGoroutine(ctx, before)
 	}, NodeTimeout(40*time.Second))
 
 	It("refuses when it has too many connections, and answers when it has not", func(ctx SpecContext) {
@@ -191,7 +210,7 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 		Expect(err).To(MatchError(And(ContainSubstring("session "+session), ContainSubstring("first user stamp"))))
 		Expect(fmt.Sprint(err)).To(Or(ContainSubstring("invalid connection"), ContainSubstring("EOF")))
 		Expect(slow.Stats().InUse).To(BeZero())
-		Eventually(ctx, gleak.Goroutines).WithTimeout(5 * time.Second).ShouldNot(gleak.HaveLeaked(before))
+		leavesNoGoroutine(ctx, before)
 
 		// Nothing listens now.
 		_, err = sqlstamp.New(db).FirstUserStamp(ctx, session)

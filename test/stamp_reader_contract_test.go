@@ -405,23 +405,29 @@ var sessionsThatDiffer = []TableEntry{
 // can break: a session's id matches byte for byte.
 func matchesSessionsByByte(open func(ctx context.Context) stampBackend) {
 	DescribeTable("tells session ids apart", func(ctx SpecContext, stored, asked string) {
-		b := open(ctx)
-		b.put(ctx, stampRow{"1", stored, "USER", "2026-10-12 23:50:00"}, stampRow{"2", stored, "USER", "2026-10-13 08:00:00"})
-
-		s, err := b.reader.FirstUserStamp(ctx, asked)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(s).To(Equal(domain.Stamp{}))
-		s, err = b.reader.PreviousUserStamp(ctx, asked, "2")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(s).To(Equal(domain.Stamp{}))
-
-		s, err = b.reader.FirstUserStamp(ctx, stored)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(s.MessageID).To(Equal("1"))
-		s, err = b.reader.PreviousUserStamp(ctx, stored, "2")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(s.MessageID).To(Equal("1"))
+		tellsApart(ctx, open(ctx), stored, asked)
 	}, sessionsThatDiffer)
+}
+
+// tellsApart stores one session, and expects the reader to know nothing of the
+// other.
+func tellsApart(ctx context.Context, b stampBackend, stored, asked string) {
+	GinkgoHelper()
+	b.put(ctx, stampRow{"1", stored, "USER", "2026-10-12 23:50:00"}, stampRow{"2", stored, "USER", "2026-10-13 08:00:00"})
+
+	s, err := b.reader.FirstUserStamp(ctx, asked)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(s).To(Equal(domain.Stamp{}))
+	s, err = b.reader.PreviousUserStamp(ctx, asked, "2")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(s).To(Equal(domain.Stamp{}))
+
+	s, err = b.reader.FirstUserStamp(ctx, stored)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(s.MessageID).To(Equal("1"))
+	s, err = b.reader.PreviousUserStamp(ctx, stored, "2")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(s.MessageID).To(Equal("1"))
 }
 
 // matchesNumbersByByte is the same for a store whose ids are numbers.
@@ -457,28 +463,29 @@ func tellsFailures(open func(ctx context.Context) (ports.SessionStampReader, *sq
 	)
 	BeforeEach(func(ctx SpecContext) { reader, db = open(ctx) })
 
-	fails := func(ctx context.Context, cause types.GomegaMatcher) {
-		GinkgoHelper()
-		_, err := reader.FirstUserStamp(ctx, "7")
-		Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
-		_, err = reader.PreviousUserStamp(ctx, "7", "2")
-		Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
-		_, _, err = reader.(ports.StampPairReader).UserStamps(ctx, "7", "2")
-		Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
-	}
-
 	It("fails with the cause and the session where the table is missing", func(ctx SpecContext) {
 		_, err := db.ExecContext(ctx, "DROP TABLE message")
 		Expect(err).NotTo(HaveOccurred())
-		fails(ctx, missingTable)
+		failsWith(ctx, reader, missingTable)
 	})
 
 	It("fails with the cause and the session where the database is closed", func(ctx SpecContext) {
 		Expect(db.Close()).To(Succeed())
 		closed := db.PingContext(ctx)
 		Expect(closed).To(HaveOccurred())
-		fails(ctx, MatchError(closed))
+		failsWith(ctx, reader, MatchError(closed))
 	})
+}
+
+// failsWith expects every answer about session 7 to be an error of that cause.
+func failsWith(ctx context.Context, reader ports.SessionStampReader, cause types.GomegaMatcher) {
+	GinkgoHelper()
+	_, err := reader.FirstUserStamp(ctx, "7")
+	Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
+	_, err = reader.PreviousUserStamp(ctx, "7", "2")
+	Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
+	_, _, err = reader.(ports.StampPairReader).UserStamps(ctx, "7", "2")
+	Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
 }
 
 func memoryStamps(context.Context) stampBackend {

@@ -15,13 +15,13 @@ import (
 
 	"sessiondate/adapters/sqlstamp"
 	"sessiondate/domain"
+	"sessiondate/ports"
 )
 
 // storedTime reads the stored time of message 1 of session 7 by both statements
 // and checks that they agree.
-func storedTime(ctx context.Context, db *sqlx.DB) string {
+func storedTime(ctx context.Context, reader ports.SessionStampReader) string {
 	GinkgoHelper()
-	reader := sqlstamp.New(db)
 	first, err := reader.FirstUserStamp(ctx, "7")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(first.MessageID).To(Equal("1"))
@@ -54,7 +54,7 @@ var _ = Describe("R3: the date of a stored time", func() {
 				hostTable{"BIGINT", "VARCHAR(64) NOT NULL", column}.create(ctx, writer)
 				putStoredTime(ctx, writer, stored)
 
-				createdAt := storedTime(ctx, openMariaDB(name, parameters))
+				createdAt := storedTime(ctx, sqlstamp.New(openMariaDB(name, parameters)))
 				Expect(createdAt).To(Equal(text))
 				Expect(dateOf(createdAt)).To(Equal(date))
 			},
@@ -83,8 +83,8 @@ var _ = Describe("R3: the date of a stored time", func() {
 				hostTable{"BIGINT", "VARCHAR(64) NOT NULL", "TIMESTAMP NULL"}.create(ctx, writer)
 				putStoredTime(ctx, writer, "2026-10-13 00:30:00")
 
-				Expect(storedTime(ctx, openMariaDB(name, parameters+"&"+shanghai))).To(Equal("2026-10-13 00:30:00"))
-				Expect(storedTime(ctx, openMariaDB(name, parameters+"&time_zone=%27%2B00%3A00%27"))).To(Equal("2026-10-12 16:30:00"),
+				Expect(storedTime(ctx, sqlstamp.New(openMariaDB(name, parameters+"&"+shanghai)))).To(Equal("2026-10-13 00:30:00"))
+				Expect(storedTime(ctx, sqlstamp.New(openMariaDB(name, parameters+"&time_zone=%27%2B00%3A00%27")))).To(Equal("2026-10-12 16:30:00"),
 					"the two zones show the same, so this spec sees nothing")
 			})
 		})
@@ -97,7 +97,7 @@ var _ = Describe("R3: the date of a stored time", func() {
 				hostTable{"INTEGER", "TEXT NOT NULL", declared}.create(ctx, db)
 				putStoredTime(ctx, db, stored)
 
-				createdAt := storedTime(ctx, db)
+				createdAt := storedTime(ctx, sqlstamp.New(db))
 				Expect(createdAt).To(Equal(text))
 				Expect(dateOf(createdAt)).To(Equal(date))
 			},
