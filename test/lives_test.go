@@ -55,6 +55,8 @@ func (s storedSession) window() []domain.Message {
 type promptMaker interface {
 	// prompt returns the prompt of a session.
 	prompt(ctx context.Context, s storedSession) domain.Prompt
+	// anchorOnly returns the prompt of a session without a stamp reader.
+	anchorOnly(ctx context.Context, s storedSession) domain.Prompt
 	// compaction returns the request that asks for a handoff.
 	compaction(ctx context.Context, s storedSession) domain.Prompt
 }
@@ -104,6 +106,11 @@ func (e engineMaker) prompt(ctx context.Context, s storedSession) domain.Prompt 
 		panic(err)
 	}
 	return built.Prompt
+}
+
+func (e engineMaker) anchorOnly(ctx context.Context, s storedSession) domain.Prompt {
+	e.silent = true
+	return e.prompt(ctx, s)
 }
 
 func (e engineMaker) compaction(ctx context.Context, s storedSession) domain.Prompt {

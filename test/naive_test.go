@@ -17,12 +17,15 @@ type fault string
 // The faults, one of each rule.
 const (
 	anchorMoves    fault = "R1: the anchor is the newest day"
+	clockAnchors   fault = "R2: the clock anchors always"
 	anchorCompared fault = "R4: every message is compared with the anchor"
 	toldTwice      fault = "R4: every message of a new day is told"
 	forwardsOnly   fault = "R4: a date that goes backwards is not told"
+	shellAlways    fault = "R6: the notice speaks of a shell always"
 	writesInput    fault = "R7: the stored message is written to"
 	shapeChanges   fault = "R7: a string becomes parts"
 	undatedCounts  fault = "R8: a message without a date ends the day"
+	notesGuessed   fault = "R10: notices are written without a stamp reader too"
 	notRestated    fault = "R12: nothing is restated behind a boundary"
 	notEscaped     fault = "R13: forged tags stay"
 	escapesAll     fault = "R13: every < is escaped"
@@ -30,6 +33,7 @@ const (
 	notedLast      fault = "R14: the notice stands in front of the last message"
 	instructsFirst fault = "R15: the instruction comes first"
 	alwaysTold     fault = "R17: the first message has a notice always"
+	midRun         fault = "R18: an assistant's message of a new day is told"
 	dayLate        fault = "the notice states the day before"
 	neverTheSame   fault = "R14: tools are in a map's order"
 	tellsTime      fault = "R16: messages tell when they were stored"
@@ -38,11 +42,23 @@ const (
 // A naiveMaker makes prompts in the plainest way there is, from the text of the
 // rules and from nothing of the domain's but its types and its texts. It is slow:
 // for each message it goes through the whole session again.
-type naiveMaker struct{ fault fault }
+type naiveMaker struct {
+	fault fault
+	// silent is whether there is no stamp reader.
+	silent bool
+}
 
-// naiveDate is R3.
+// naiveDate is R3 and R8.
 func naiveDate(m domain.Message) string {
-	if m.Role != domain.RoleUser || len(m.CreatedAt) < 10 {
+	if m.Role != domain.RoleUser {
+		return ""
+	}
+	return naiveDay(m)
+}
+
+// naiveDay is R3 for a message of any role.
+func naiveDay(m domain.Message) string {
+	if len(m.CreatedAt) < 10 {
 		return ""
 	}
 	if _, err := time.Parse("2006-01-02", m.CreatedAt[:10]); err != nil {
@@ -51,7 +67,7 @@ func naiveDate(m domain.Message) string {
 	return m.CreatedAt[:10]
 }
 
-// naiveAnchor is R1, R2 and R10.
+// naiveAnchor is R1 and R2.
 func naiveAnchor(s storedSession) (date string, known bool) {
 	for _, m := range s.rows {
 		if m.Role == domain.RoleUser && !s.deleted[m.ID] {
@@ -61,6 +77,11 @@ func naiveAnchor(s storedSession) (date string, known bool) {
 			break
 		}
 	}
+	return naiveWindowAnchor(s)
+}
+
+// naiveWindowAnchor is R10.
+func naiveWindowAnchor(s storedSession) (date string, known bool) {
 	for _, m := range s.window() {
 		if d := naiveDate(m); d != "" {
 			return d, true
@@ -73,7 +94,10 @@ func naiveAnchor(s storedSession) (date string, known bool) {
 // no notice: R4, R8 and R12, for the message of the session with this index.
 func (n naiveMaker) tells(s storedSession, index int) string {
 	date := naiveDate(s.rows[index])
-	anchor, _ := naiveAnchor(s)
+	if n.fault == midRun && s.rows[index].Role == domain.RoleAssistant {
+		date = naiveDay(s.rows[index])
+	}
+	anchor := n.anchor(s)
 	before, firstOfWindow, usersBefore := "", true, false
 	for i, m := range s.rows[:index] {
 		if s.deleted[m.ID] || m.Role != domain.RoleUser {
@@ -98,7 +122,7 @@ func (n naiveMaker) tells(s storedSession, index int) string {
 	}
 	restated := firstOfWindow && usersBefore && date != anchor
 	switch {
-	case date == "":
+	case date == "", n.silent && n.fault != notesGuessed:
 		return ""
 	case n.fault == alwaysTold && firstOfWindow:
 		return date
@@ -118,13 +142,31 @@ func (n naiveMaker) tells(s storedSession, index int) string {
 	return ""
 }
 
+// anchor returns the date of the system prompt.
+func (n naiveMaker) anchor(s storedSession) string {
+	anchor, _ := naiveAnchor(s)
+	switch {
+	case n.fault == clockAnchors:
+		anchor = lifeClock[:10]
+	case n.silent:
+		anchor, _ = naiveWindowAnchor(s)
+	}
+	return anchor
+}
+
+// anchorOnly implements promptMaker.
+func (n naiveMaker) anchorOnly(ctx context.Context, s storedSession) domain.Prompt {
+	n.silent = true
+	return n.prompt(ctx, s)
+}
+
 // prompt implements promptMaker.
 func (n naiveMaker) prompt(_ context.Context, s storedSession) domain.Prompt {
 	var messages []domain.Message
 	if s.handoff != "" {
 		messages = append(messages, naiveEscape(domain.Message{Role: domain.RoleUser, Text: "## 会话任务交接\n\n" + s.handoff}))
 	}
-	anchor, _ := naiveAnchor(s)
+	anchor := n.anchor(s)
 	told := -1
 	for i, m := range s.rows {
 		if i < s.boundary || s.deleted[m.ID] {
@@ -200,6 +242,9 @@ func (n naiveMaker) noted(m, stored domain.Message, s storedSession, date string
 	if n.fault == dayLate {
 		day, _ := time.Parse(time.DateOnly, date)
 		d = mustDate(day.AddDate(0, 0, -1).Format(time.DateOnly))
+	}
+	if n.fault == shellAlways {
+		s.request.Wording.NoShell = false
 	}
 	notice := s.request.Wording.Notice(d)
 	switch {

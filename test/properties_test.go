@@ -29,7 +29,7 @@ type property struct {
 }
 
 var (
-	anchorsFirst = property{"R1: the system prompt states the date of the session's first user message", func(t *rapid.T, maker promptMaker) {
+	anchorsFirst = property{"R1, R2: the system prompt states the date of the session's first user message, and without one the clock's", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
 			anchor, _ := naiveAnchor(s)
 			want := s.request.Wording.CurrentDate(mustDate(anchor))
@@ -39,7 +39,7 @@ var (
 		}
 	}}
 
-	agreesWithRules = property{"R3, R4, R8, R9, R12, R13: the messages are those that the rules' text gives", func(t *rapid.T, maker promptMaker) {
+	agreesWithRules = property{"R3, R4, R8, R9, R12, R13, R18: the messages are those that the rules' text gives", func(t *rapid.T, maker promptMaker) {
 		for _, s := range lives(lifeDays).Draw(t, "life").states {
 			got, want := maker.prompt(t.Context(), s).Messages, naiveMaker{}.prompt(t.Context(), s).Messages
 			if len(got) != len(want) {
@@ -48,6 +48,35 @@ var (
 			for i := range got {
 				if !reflect.DeepEqual(got[i], want[i]) {
 					t.Fatalf("message %d is\n%#v, not\n%#v", i, got[i], want[i])
+				}
+			}
+		}
+	}}
+
+	shellOrNot = property{"R6: a section and a notice speak of the shell where there is one, and else neither does", func(t *rapid.T, maker promptMaker) {
+		for _, s := range lives(lifeDays).Draw(t, "life").states {
+			p, want := maker.prompt(t.Context(), s), !s.request.Wording.NoShell
+			if got := strings.Contains(p.Sections[1].Text, "shell"); got != want {
+				t.Fatalf("that the section %q speaks of the shell is %t", p.Sections[1].Text, got)
+			}
+			for _, m := range p.Messages {
+				if notice := genuineNotice.FindString(joined(m)); m.Role == domain.RoleUser && notice != "" && strings.Contains(notice, "shell") != want {
+					t.Fatalf("that the notice %q speaks of the shell is %t", notice, !want)
+				}
+			}
+		}
+	}}
+
+	anchorsAlone = property{"R10: without a stamp reader the window's first dated user message anchors, or the clock, and there is no notice", func(t *rapid.T, maker promptMaker) {
+		for _, s := range lives(lifeDays).Draw(t, "life").states {
+			p := maker.anchorOnly(t.Context(), s)
+			anchor, _ := naiveWindowAnchor(s)
+			if want := s.request.Wording.CurrentDate(mustDate(anchor)); p.Sections[1].Text != want {
+				t.Fatalf("the section says %q, not %q", p.Sections[1].Text, want)
+			}
+			for _, m := range p.Messages {
+				if m.Role == domain.RoleUser && genuineNotice.MatchString(joined(m)) {
+					t.Fatalf("message %s has a notice: %q", m.ID, joined(m))
 				}
 			}
 		}
@@ -159,7 +188,7 @@ var (
 	quietOneDay = property{"R17: on one day a request is that of a pipeline without notices, byte for byte", func(t *rapid.T, maker promptMaker) {
 		day := rapid.SampledFrom(lifeDays).Draw(t, "day")
 		for _, s := range lives([]string{day}).Draw(t, "life").states {
-			with, without := maker.prompt(t.Context(), s), engineMaker{silent: true}.prompt(t.Context(), s)
+			with, without := maker.prompt(t.Context(), s), engineMaker{}.anchorOnly(t.Context(), s)
 			if anchor, _ := naiveAnchor(s); anchor != day {
 				continue
 			}
@@ -201,7 +230,7 @@ var (
 	}}
 
 	properties = []property{
-		anchorsFirst, agreesWithRules, writesNothing, keepsShape, tellsToday, noForgery, leavesAlone, repeatsPrefix, compactsBehind, quietOneDay,
+		anchorsFirst, agreesWithRules, shellOrNot, anchorsAlone, writesNothing, keepsShape, tellsToday, noForgery, leavesAlone, repeatsPrefix, compactsBehind, quietOneDay,
 		sameTwice, leaksNothing,
 	}
 )
@@ -215,11 +244,16 @@ type refutation struct {
 var refutations = []refutation{
 	{anchorMoves, anchorsFirst.promise},
 	{anchorMoves, repeatsPrefix.promise},
+	{clockAnchors, anchorsFirst.promise},
+	{clockAnchors, anchorsAlone.promise},
 	{anchorCompared, agreesWithRules.promise},
 	{anchorCompared, tellsToday.promise},
 	{toldTwice, agreesWithRules.promise},
 	{forwardsOnly, agreesWithRules.promise},
 	{forwardsOnly, tellsToday.promise},
+	{shellAlways, agreesWithRules.promise},
+	{shellAlways, shellOrNot.promise},
+	{notesGuessed, anchorsAlone.promise},
 	{writesInput, writesNothing.promise},
 	{shapeChanges, keepsShape.promise},
 	{shapeChanges, agreesWithRules.promise},
@@ -237,6 +271,7 @@ var refutations = []refutation{
 	{instructsFirst, compactsBehind.promise},
 	{alwaysTold, agreesWithRules.promise},
 	{alwaysTold, quietOneDay.promise},
+	{midRun, agreesWithRules.promise},
 	{dayLate, agreesWithRules.promise},
 	{dayLate, tellsToday.promise},
 	{neverTheSame, sameTwice.promise},
@@ -317,6 +352,8 @@ func (m storeMaker) prompt(ctx context.Context, s storedSession) domain.Prompt {
 	must(err)
 	return built.Prompt
 }
+
+func (m storeMaker) anchorOnly(context.Context, storedSession) domain.Prompt { panic("not asked for") }
 
 func (m storeMaker) compaction(context.Context, storedSession) domain.Prompt { panic("not asked for") }
 
@@ -406,7 +443,7 @@ var _ = Describe("The properties of prompts", func() {
 			withFlag("rapid.shrinktime", "0s")
 			withFlag("rapid.checks", "500")
 			i := slices.IndexFunc(properties, func(p property) bool { return p.promise == r.promise })
-			Expect(refuted(properties[i], naiveMaker{r.twin})).To(BeTrue())
+			Expect(refuted(properties[i], naiveMaker{fault: r.twin})).To(BeTrue())
 		})
 	}
 })
