@@ -99,7 +99,8 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 	}, NodeTimeout(5*time.Minute))
 
 	// disorders counts how many of 500 sessions have their messages in another
-	// order than that in which they were stored, each on the next node.
+	// order than that in which they were stored, each on the next node. Ten times
+	// the other nodes have much to take over from the first just then.
 	disorders := func(ctx context.Context, parameters string) (n int) {
 		GinkgoHelper()
 		name := g.create(ctx, sqlhistory.SchemaMySQL)
@@ -107,12 +108,16 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 		for i := range g.nodes {
 			writers = append(writers, sqlhistory.New(g.open(i, name, parameters)))
 		}
+		g.execute(ctx, 0, "CREATE TABLE "+name+".busy (id INT PRIMARY KEY)")
 		var stored []string
 		for i := range 6 {
 			stored = append(stored, fmt.Sprint("Text ", i))
 		}
 		for i := range 500 {
 			id := fmt.Sprint("s", i)
+			if i%51 == 0 {
+				g.execute(ctx, 0, fmt.Sprintf("INSERT INTO %s.busy SELECT seq FROM mysql.seq_%d_to_%d", name, i*10_000, i*10_000+100_000))
+			}
 			for k, text := range stored {
 				Expect(writers[(i+k)%len(writers)].Append(ctx, id, user("", "2026-10-12 23:50:00", text))).To(Succeed())
 			}
@@ -135,8 +140,11 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 	}
 
 	It("gives ids in order to a session that is written on several nodes, if it is asked to wait", func(ctx SpecContext) {
-		disorders(ctx, "")
 		Expect(disorders(ctx, afterWrites)).To(BeZero())
+	}, NodeTimeout(5*time.Minute))
+
+	It("does not always give them in order if it is not asked to", func(ctx SpecContext) {
+		Expect(disorders(ctx, "")).To(BeNumerically(">", 0))
 	}, NodeTimeout(5*time.Minute))
 
 	It("is one of which the harness warns where reads do not wait", func(ctx SpecContext) {
@@ -166,6 +174,7 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 			mu    sync.Mutex
 			met   []clusterFailure
 		)
+		var unstored atomic.Int64
 		Expect(together(sessions, func(i int) error {
 			s := newClusterSession(fmt.Sprint("s", i), pools[i%len(pools)], pools[(i+1)%len(pools)])
 			for turn := range turns {
@@ -181,11 +190,13 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 					return err
 				}
 			}
+			unstored.Add(int64(s.unstored))
 			return nil
 		})).To(BeEmpty())
 
 		// What broke is said, and what came after the node's end went right.
 		Expect(met).NotTo(BeEmpty(), "the node was killed when nobody used it")
+		AddReportEntry(fmt.Sprintf("%d messages were not stored at first", unstored.Load()), ReportEntryVisibilityAlways)
 		said := map[string]int{}
 		for _, f := range met {
 			if f.gone {
@@ -229,6 +240,8 @@ type clusterSession struct {
 	conversation *app.Conversation
 	request      app.PromptRequest
 	wrong        error
+	// unstored counts the turns that failed before their question was stored.
+	unstored int
 }
 
 func newClusterSession(id string, reads, writes *sqlx.DB) *clusterSession {
@@ -291,6 +304,7 @@ func (s *clusterSession) resume(ctx context.Context) error {
 		return err
 	}
 	if len(messages) <= 2*s.now {
+		s.unstored++
 		return s.say(ctx)
 	}
 	return s.conversation.Continue(ctx, s.request, app.Listener{})
