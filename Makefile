@@ -2,6 +2,8 @@
 
 GOLANGCI := go tool -modfile=.ci/lint/go.mod golangci-lint
 MUTATE := go tool -modfile=.ci/mutate/go.mod gremlins unleash --workers 2 --timeout-coefficient 10 --invert-logical --invert-loopctrl --output-statuses lct
+# All of domain but the texts and the message, which are covered by the specs.
+JUDGED_BY_OWN_TESTS := '(^|/)(anchor|call|date|fingerprint|manifest|marker|prefix|prompt|sequence|stamp|tag|tool_order|window|zone)\.go$$'
 FUZZTIME ?= 10s
 BENCHTIME ?= 20x
 ROWS ?= 3000000
@@ -44,8 +46,9 @@ cluster: ## run the specs on a Galera cluster of three nodes, which it starts an
 	go tool ginkgo --tags cluster --label-filter cluster --succinct=false --fail-on-pending --fail-on-empty test
 
 .PHONY: mutate
-mutate: ## run domain's own tests against mutants of domain, and the specs against mutants of app
+mutate: ## run domain's own tests against mutants of domain, and the specs against mutants of its texts and of app
 	$(MUTATE) ./domain
+	$(MUTATE) ./domain --integration --coverpkg ./domain/... --tags mutate --exclude-files $(JUDGED_BY_OWN_TESTS)
 	$(MUTATE) ./app --integration --coverpkg ./app/... --tags mutate
 
 .PHONY: golden

@@ -50,26 +50,23 @@ func parseDate(s string) (Date, bool) {
 	if len(s) < dateLen || s[4] != '-' || s[7] != '-' {
 		return Date{}, false
 	}
-	year, okY := digits(s[0:4])
-	month, okM := digits(s[5:7])
-	day, okD := digits(s[8:10])
-	if !okY || !okM || !okD || year < 1 || month < 1 || month > 12 ||
-		day < 1 || day > daysIn(year, time.Month(month)) {
+	year, month, day := digits(s[0:4]), digits(s[5:7]), digits(s[8:10])
+	if year < 1 || month < 1 || month > 12 || day < 1 || day > daysIn(year, time.Month(month)) {
 		return Date{}, false
 	}
 	return newDate(year, time.Month(month), day), true
 }
 
-// digits reads s, which must be ASCII digits alone. It takes no sign and no
-// space, as strconv.Atoi would.
-func digits(s string) (n int, ok bool) {
+// digits reads s, and returns 0 if it is not ASCII digits alone: no part of a
+// date is 0. It takes no sign, as strconv.Atoi would.
+func digits(s string) (n int) {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
-			return 0, false
+			return 0
 		}
 		n = n*10 + int(s[i]-'0')
 	}
-	return n, true
+	return n
 }
 
 func daysIn(year int, month time.Month) int {

@@ -1,6 +1,7 @@
 package domain_test
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"strings"
 
@@ -306,7 +307,7 @@ var _ = Describe("Hash", func() {
 			var got domain.Hash
 			Expect(got.UnmarshalText([]byte(text))).To(MatchError(ContainSubstring(why)))
 		},
-		Entry("nothing", "", "not 0"),
+		Entry("nothing", "", "has 32 hexadecimal digits, not 0"),
 		Entry("a digit less", spelled[1:], "not 31"),
 		Entry("two digits less", spelled[2:], "not 30"),
 		Entry("a digit more", spelled+"0", "not 33"),
@@ -314,6 +315,17 @@ var _ = Describe("Hash", func() {
 		Entry("another letter", "g"+spelled[1:], "invalid byte"),
 		Entry("a sign", "-"+spelled[1:], "invalid byte"),
 	)
+
+	// Fingerprints are stored with calls, and compared with those of later releases.
+	It("is, of a message, always that of its kind and of all that is sent, each with its length in front", func() {
+		m := domain.Message{ID: "1", Role: domain.RoleUser, Text: "Hi.", CreatedAt: "2026-10-12 23:50:00"}
+		content := ""
+		for _, s := range []string{"message", "user", "", "false", "false", "Hi."} {
+			content += "\x00\x00\x00\x00\x00\x00\x00" + string(rune(len(s))) + s
+		}
+		sum := sha256.Sum256([]byte(content))
+		Expect(domain.Prompt{Messages: []domain.Message{m}}.Fingerprint()[0].Own[:]).To(Equal(sum[:16]))
+	})
 
 	It("comes back from JSON as it went, in a fingerprint", func() {
 		f := tracedPrompt().Fingerprint()

@@ -158,6 +158,14 @@ var _ = Describe("OrderToolResults", func() {
 		Expect(spellMismatches(unmatched)).To(Equal("t4:x"))
 	})
 
+	It("takes results from tool messages alone", func() {
+		user := domain.Message{ID: "2", Role: domain.RoleUser, ToolCallID: "x", Text: "Is it done?"}
+		got, unmatched := domain.OrderToolResults(append(toolWindow("a1:x"), user), "none")
+		Expect(got).To(HaveLen(3))
+		Expect(got[1]).To(Equal(domain.Message{Role: domain.RoleTool, ToolCallID: "x", ToolFailed: true, Text: "none"}))
+		Expect(spellMismatches(unmatched)).To(Equal("a1:x"))
+	})
+
 	It("writes to nothing of the window, spare room included", func() {
 		room := append(make([]domain.Message, 0, 8), toolWindow("a1:x,y u2 t3:y")...)
 		before := cloneAll(room)
