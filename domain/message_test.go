@@ -71,6 +71,34 @@ var _ = Describe("Message", func() {
 		})
 	})
 
+	DescribeTable("has content where there is a text or an image",
+		func(m domain.Message, want bool) { Expect(m.HasContent()).To(Equal(want)) },
+		Entry("a text", domain.Message{Text: "Hello."}, true),
+		Entry("no text", domain.Message{}, false),
+		Entry("no parts", domain.Message{Parts: []domain.Part{}}, false),
+		Entry("parts of nothing", domain.Message{Parts: []domain.Part{{}, {}}}, false),
+		Entry("a text in its last part", domain.Message{Parts: []domain.Part{{}, {Text: "Hello."}}}, true),
+		Entry("an image", domain.Message{Parts: []domain.Part{{Image: domain.Image{URL: "https://example.com/a.png"}}}}, true),
+	)
+
+	It("shares its content with a message of the same text and the very same parts", func() {
+		one, two := []domain.Part{{Text: "a"}, {Text: "b"}}, []domain.Part{{Text: "a"}, {Text: "b"}}
+		of := func(text string, parts []domain.Part) domain.Message { return domain.Message{Text: text, Parts: parts} }
+		Expect(of("", one).SharesContent(of("", one))).To(BeTrue())
+		Expect(of("", one).SharesContent(of("", two))).To(BeFalse(), "equal parts in another place")
+		Expect(of("", one).SharesContent(of("", one[:1]))).To(BeFalse(), "one part less")
+		Expect(of("", nil).SharesContent(of("", one))).To(BeFalse(), "no parts and some")
+		Expect(of("a", nil).SharesContent(of("a", nil))).To(BeTrue())
+		Expect(of("a", nil).SharesContent(of("b", nil))).To(BeFalse())
+		Expect(of("a", one).SharesContent(of("b", one))).To(BeFalse())
+	})
+
+	DescribeTable("says where its image is",
+		func(i domain.Image, want string) { Expect(i.Location()).To(Equal(want)) },
+		Entry("at its URL", domain.Image{URL: "https://example.com/a.png"}, "https://example.com/a.png"),
+		Entry("in itself", domain.Image{MediaType: "image/png", Data: "AAAA"}, "data:image/png;base64,AAAA"),
+	)
+
 	DescribeTable("is a real user message or not",
 		func(m domain.Message, want bool) { Expect(m.IsRealUserMessage()).To(Equal(want)) },
 		Entry("a user's text", domain.Message{Role: domain.RoleUser, Text: "Hello."}, true),
