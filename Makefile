@@ -2,8 +2,8 @@
 
 GOLANGCI := go tool -modfile=.ci/lint/go.mod golangci-lint
 MUTATE := go tool -modfile=.ci/mutate/go.mod gremlins unleash --workers 2 --timeout-coefficient 10 --invert-logical --invert-loopctrl --output-statuses lct
-# All of domain but the texts and the message, which are covered by the specs.
-JUDGED_BY_OWN_TESTS := '(^|/)(anchor|call|date|fingerprint|manifest|marker|prefix|prompt|sequence|stamp|tag|tool_order|window|zone)\.go$$'
+# All of domain but its texts, which are covered by the specs.
+JUDGED_BY_OWN_TESTS := '(^|/)(anchor|call|date|fingerprint|manifest|marker|message|prefix|prompt|sequence|stamp|tag|tool_order|window|zone)\.go$$'
 FUZZTIME ?= 10s
 BENCHTIME ?= 20x
 ROWS ?= 3000000
