@@ -61,6 +61,9 @@ var _ = Describe("The harness's look at a server", Label("mariadb", "harness"), 
 		Expect(warningsOf(ctx, "root@unix("+mariaDBSocket+")/"+name)).To(ConsistOf(ContainSubstring("no index that begins with session_id")))
 	},
 		Entry("because there is none", ""),
+		Entry("but the primary key, which the first stamp's statement leaves aside",
+			"ALTER TABLE message ADD KEY (id), DROP PRIMARY KEY, ADD PRIMARY KEY (session_id, id)"),
+		Entry("but one for searching words", "CREATE FULLTEXT INDEX words ON message (session_id)"),
 		Entry("because another column comes first", "CREATE INDEX message_role ON message (role, session_id)"),
 	)
 
