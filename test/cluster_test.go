@@ -157,6 +157,28 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 		Expect(warningsOf(ctx, dsn+"?wsrep_sync_wait=7")).To(BeEmpty())
 	})
 
+	DescribeTable("would be seen to lose a message or to tell a wrong date, were it to store something else than it is given", func(ctx SpecContext, forged string, stores []domain.Message, seen string) {
+		const turns = 6
+		name := g.create(ctx, sqlhistory.SchemaMySQL)
+		reads := g.open(1, name, afterWrites)
+		s := newClusterSession(session, reads, forgingArchive{sqlhistory.New(g.open(0, name, afterWrites)), forged, stores})
+		for turn := range turns {
+			met, err := s.turn(ctx, turn, new(atomic.Bool))
+			Expect(met).To(BeEmpty())
+			if err != nil {
+				Expect(err).To(MatchError(ContainSubstring(seen)))
+				return
+			}
+		}
+		Expect(keepsAll(ctx, sqlhistory.New(reads), session, turns)).To(MatchError(ContainSubstring(seen)))
+	},
+		Entry("no question", question(2), nil, "turn 3: the prompt says"),
+		Entry("no answer", answer(2), nil, "turn 3: the prompt says"),
+		Entry("no last answer", answer(5), nil, "has stored"),
+		Entry("an answer twice", answer(5), []domain.Message{{Role: domain.RoleAssistant, Text: answer(5)}, {Role: domain.RoleAssistant, Text: answer(5)}}, "has stored"),
+		Entry("a question of the day before", question(4), []domain.Message{user("", "2026-10-13 12:00:00", question(4))}, "turn 4: the prompt says"),
+	)
+
 	It("loses a node in the middle of 64 sessions' turns, and no date is wrong and no message lost", func(ctx SpecContext) {
 		const sessions, turns = 64, 10
 		name := g.create(ctx, sqlhistory.SchemaMySQL)
@@ -176,7 +198,7 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 		)
 		var unstored atomic.Int64
 		Expect(together(sessions, func(i int) error {
-			s := newClusterSession(fmt.Sprint("s", i), pools[i%len(pools)], pools[(i+1)%len(pools)])
+			s := newClusterSession(fmt.Sprint("s", i), pools[i%len(pools)], sqlhistory.New(pools[(i+1)%len(pools)]))
 			for turn := range turns {
 				if begun.Add(1) == sessions*turns/3 {
 					g.nodes[2].kill()
@@ -211,16 +233,7 @@ var _ = Describe("A Galera cluster of three nodes", Label("cluster"), Ordered, C
 		// Node 0 and node 1 are left.
 		for i, db := range pools[:2] {
 			for k := range sessions {
-				var stored, expected []string
-				messages, err := messagesOf(ctx, sqlhistory.New(db), fmt.Sprint("s", k))
-				Expect(err).NotTo(HaveOccurred())
-				for _, m := range messages {
-					stored = append(stored, m.Text)
-				}
-				for turn := range turns {
-					expected = append(expected, question(turn), answer(turn))
-				}
-				Expect(stored).To(Equal(expected), "session s%d on node %d", k, i)
+				Expect(keepsAll(ctx, sqlhistory.New(db), fmt.Sprint("s", k), turns)).To(Succeed(), "on node %d", i)
 			}
 		}
 		for _, db := range pools {
@@ -244,11 +257,11 @@ type clusterSession struct {
 	unstored int
 }
 
-func newClusterSession(id string, reads, writes *sqlx.DB) *clusterSession {
+func newClusterSession(id string, reads *sqlx.DB, writes ports.Archive) *clusterSession {
 	s := &clusterSession{id: id, history: sqlhistory.New(reads)}
 	s.conversation = app.NewConversation(app.ConversationOptions{
 		Engine:  sessiondate.New(sessiondate.Host{DB: reads, History: s.history, Sink: s}),
-		History: s.history, Archive: sqlhistory.New(writes),
+		History: s.history, Archive: writes,
 		Now: func() time.Time { return noonOf(s.now) },
 	})
 	s.request = app.PromptRequest{SessionID: id, Sections: []domain.Section{{Name: domain.CurrentDateSection}}}
@@ -335,4 +348,40 @@ func (s *clusterSession) Send(_ context.Context, p domain.Prompt, _ func(string)
 		s.wrong = fmt.Errorf("session %s, turn %d: the prompt says %q and not %q", s.id, s.now, says, expected)
 	}
 	return domain.Reply{Text: answer(s.now)}, nil
+}
+
+// keepsAll returns an error if other messages of a session are stored than those
+// of its turns.
+func keepsAll(ctx context.Context, history ports.History, id string, turns int) error {
+	messages, err := messagesOf(ctx, history, id)
+	if err != nil {
+		return err
+	}
+	var stored, expected []string
+	for _, m := range messages {
+		stored = append(stored, m.Text)
+	}
+	for turn := range turns {
+		expected = append(expected, question(turn), answer(turn))
+	}
+	if !slices.Equal(stored, expected) {
+		return fmt.Errorf("session %s has stored %q and not %q", id, stored, expected)
+	}
+	return nil
+}
+
+// A forgingArchive stores other messages in the place of one, and says that it is
+// stored.
+type forgingArchive struct {
+	ports.Archive
+	text   string
+	stores []domain.Message
+}
+
+// Append implements [ports.Archive].
+func (a forgingArchive) Append(ctx context.Context, id string, messages ...domain.Message) error {
+	if len(messages) == 1 && messages[0].Text == a.text {
+		messages = a.stores
+	}
+	return a.Archive.Append(ctx, id, messages...)
 }
