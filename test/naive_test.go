@@ -14,10 +14,11 @@ import (
 // A fault is a rule that a naive maker breaks. The empty fault breaks none.
 type fault string
 
-// The faults, one of each rule.
+// The faults, each of which breaks one rule.
 const (
 	anchorMoves    fault = "R1: the anchor is the newest day"
 	clockAnchors   fault = "R2: the clock anchors always"
+	zoneApplied    fault = "R3: a stored time is taken for UTC's"
 	anchorCompared fault = "R4: every message is compared with the anchor"
 	toldTwice      fault = "R4: every message of a new day is told"
 	forwardsOnly   fault = "R4: a date that goes backwards is not told"
@@ -25,6 +26,7 @@ const (
 	writesInput    fault = "R7: the stored message is written to"
 	shapeChanges   fault = "R7: a string becomes parts"
 	undatedCounts  fault = "R8: a message without a date ends the day"
+	escapedFirst   fault = "R9: quick commands are expanded behind the escaping"
 	notesGuessed   fault = "R10: notices are written without a stamp reader too"
 	notRestated    fault = "R12: nothing is restated behind a boundary"
 	notEscaped     fault = "R13: forged tags stay"
@@ -161,7 +163,10 @@ func (n naiveMaker) anchorOnly(ctx context.Context, s storedSession) domain.Prom
 }
 
 // prompt implements promptMaker.
-func (n naiveMaker) prompt(_ context.Context, s storedSession) domain.Prompt {
+func (n naiveMaker) prompt(ctx context.Context, s storedSession) domain.Prompt {
+	if n.fault == zoneApplied {
+		return n.zoned(ctx, s)
+	}
 	var messages []domain.Message
 	if s.handoff != "" {
 		messages = append(messages, naiveEscape(domain.Message{Role: domain.RoleUser, Text: "## 会话任务交接\n\n" + s.handoff}))
@@ -173,8 +178,11 @@ func (n naiveMaker) prompt(_ context.Context, s storedSession) domain.Prompt {
 			continue
 		}
 		stored := m
+		if n.fault == escapedFirst {
+			m = naiveEscape(m)
+		}
 		m = naiveExpand(m, s)
-		if n.fault != notEscaped {
+		if n.fault != notEscaped && n.fault != escapedFirst {
 			m = naiveEscape(m)
 		}
 		if n.fault == escapesAll {
@@ -208,6 +216,24 @@ func (n naiveMaker) prompt(_ context.Context, s storedSession) domain.Prompt {
 		Tools:    n.tools(s.request.Tools),
 		Messages: naiveOrder(messages, s.request.Wording),
 	}
+}
+
+// zoned returns the prompt as it would be were the stored times Shanghai's, had
+// they been UTC's.
+func (n naiveMaker) zoned(ctx context.Context, s storedSession) domain.Prompt {
+	moved := s.clone()
+	for i, m := range s.rows {
+		if t, err := time.Parse(time.DateTime, strings.Replace(m.CreatedAt, "T", " ", 1)); err == nil {
+			moved.rows[i].CreatedAt = t.Add(8 * time.Hour).Format(time.DateTime)
+		}
+	}
+	p := naiveMaker{silent: n.silent}.prompt(ctx, moved)
+	for i, m := range p.Messages {
+		if k := indexOf(s, m.ID); k >= 0 {
+			p.Messages[i].CreatedAt = s.rows[k].CreatedAt
+		}
+	}
+	return p
 }
 
 // tools returns the tools in their order.
