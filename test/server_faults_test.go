@@ -56,8 +56,9 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 	// nextIsRight expects the next call to be right, and nothing to be held.
 	nextIsRight := func(ctx context.Context) {
 		GinkgoHelper()
-		Eventually(func() (domain.Stamp, error) { return sqlstamp.New(db).FirstUserStamp(ctx, session) }).
-			WithContext(ctx).WithTimeout(30 * time.Second).Should(Equal(firstStamp))
+		stamp, err := sqlstamp.New(db).FirstUserStamp(ctx, session)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(stamp).To(Equal(firstStamp))
 		first, previous, err := sqlstamp.New(db).UserStamps(ctx, session, "2")
 		Expect(err).NotTo(HaveOccurred())
 		Expect([]domain.Stamp{first, previous}).To(Equal([]domain.Stamp{firstStamp, firstStamp}))
@@ -182,6 +183,7 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 	}, NodeTimeout(40*time.Second))
 
 	It("refuses when it has too many connections, and answers when it has not", func(ctx SpecContext) {
+		before := gleak.Goroutines()
 		greedy := connectMariaDB(server.socket, faults, "")
 		greedy.SetMaxIdleConns(20)
 		var held []*sqlx.Conn
@@ -200,6 +202,13 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 			Expect(conn.Close()).To(Succeed())
 		}
 		Expect(greedy.Close()).To(Succeed())
+		leavesNoGoroutine(ctx, before)
+		// The server takes its time to see that connections are gone.
+		Eventually(func() error {
+			other := connectMariaDB(server.socket, faults, "")
+			defer other.Close()
+			return other.PingContext(ctx)
+		}).WithContext(ctx).WithTimeout(30 * time.Second).Should(Succeed())
 		nextIsRight(ctx)
 	}, NodeTimeout(40*time.Second))
 

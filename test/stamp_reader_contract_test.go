@@ -480,12 +480,15 @@ func tellsFailures(open func(ctx context.Context) (ports.SessionStampReader, *sq
 // failsWith expects every answer about session 7 to be an error of that cause.
 func failsWith(ctx context.Context, reader ports.SessionStampReader, cause types.GomegaMatcher) {
 	GinkgoHelper()
+	failed := func(step string) types.GomegaMatcher {
+		return And(MatchError(And(ContainSubstring("session 7"), ContainSubstring(step))), cause)
+	}
 	_, err := reader.FirstUserStamp(ctx, "7")
-	Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
+	Expect(err).To(failed("first user stamp"))
 	_, err = reader.PreviousUserStamp(ctx, "7", "2")
-	Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
+	Expect(err).To(failed("before message 2"))
 	_, _, err = reader.(ports.StampPairReader).UserStamps(ctx, "7", "2")
-	Expect(err).To(And(MatchError(ContainSubstring("session 7")), cause))
+	Expect(err).To(And(failed("first user stamp"), failed("before message 2")))
 }
 
 func memoryStamps(context.Context) stampBackend {
