@@ -28,10 +28,12 @@ race: ## run every spec under the race detector, in random order
 
 .PHONY: fuzz
 fuzz: ## run each fuzz target for FUZZTIME
-	@for found in $$(grep -roE '^func Fuzz[A-Za-z]+' --include='*_test.go' . | sed 's/func //; s/ //'); do \
-		target=$${found##*:}; echo "$$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$${found%%:*}")" || exit 1; \
-	done
+	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
+	echo "$$list" | awk '/^Fuzz/ { targets = targets " " $$1 } /^ok/ { if (targets) print $$2 targets; targets = "" }' | \
+	while read -r package targets; do for target in $$targets; do \
+		echo "$$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+	done || exit 1; done
 
 .PHONY: bench
 bench: ## compare the hot paths with their bounds, as a table
