@@ -153,6 +153,39 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 		nextIsRight(ctx)
 	}, NodeTimeout(40*time.Second))
 
+	It("ends a read at the deadline in the context's error, also where the context is late to say so", func(ctx SpecContext) {
+		slow := connectMariaDB(server.socket, "slow", "")
+		defer slow.Close()
+		late := lateContext{ctx, time.Now().Add(200 * time.Millisecond)}
+		_, err := sqlstamp.New(slow).FirstUserStamp(late, session)
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		Expect(err).To(MatchError(&mysql.MySQLError{Number: 1969}))
+		_, _, err = sqlstamp.New(slow).UserStamps(lateContext{ctx, time.Now().Add(200 * time.Millisecond)}, session, "2001")
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		_, err = sqlhistory.New(slow).Window(lateContext{ctx, time.Now().Add(200 * time.Millisecond)}, session)
+		Expect(err).To(MatchError(context.DeadlineExceeded))
+		Expect(slow.Stats().InUse).To(BeZero())
+	})
+
+	It("keeps to a shorter time that the account is held to", func(ctx SpecContext) {
+		for _, statement := range []string{
+			"CREATE USER hasty@localhost WITH MAX_STATEMENT_TIME 0.3", "GRANT SELECT ON slow.* TO hasty@localhost",
+		} {
+			_, err := db.ExecContext(ctx, statement)
+			Expect(err).NotTo(HaveOccurred(), statement)
+		}
+		slow, err := sqlx.Open("mysql", "hasty@unix("+server.socket+")/slow")
+		Expect(err).NotTo(HaveOccurred())
+		defer slow.Close()
+		patient, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		// Both would take 20 s, and would end well.
+		_, err = sqlstamp.New(slow).FirstUserStamp(patient, session)
+		Expect(err).To(MatchError(&mysql.MySQLError{Number: 1969}))
+		_, err = sqlhistory.New(slow).Window(patient, session)
+		Expect(err).To(MatchError(&mysql.MySQLError{Number: 1969}))
+	}, NodeTimeout(time.Minute))
+
 	It("would go on with a statement that says nothing of the deadline", func(ctx SpecContext) {
 		slow := connectMariaDB(server.socket, "slow", "")
 		defer slow.Close()
@@ -242,3 +275,12 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 		nextIsRight(ctx)
 	}, NodeTimeout(time.Minute))
 })
+
+// A lateContext has a deadline and does not say when it has passed, as on a
+// machine that is too busy for its timers.
+type lateContext struct {
+	context.Context
+	deadline time.Time
+}
+
+func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }

@@ -125,6 +125,8 @@ type spiedConnector struct {
 	driver.Connector
 	mu         sync.Mutex
 	statements []string
+	// before and after are called with each statement, if they are there.
+	before, after func(statement string)
 }
 
 func (c *spiedConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -144,9 +146,28 @@ type spiedConn struct {
 
 func (c spiedConn) Prepare(query string) (driver.Stmt, error) {
 	c.spy.mu.Lock()
-	defer c.spy.mu.Unlock()
 	c.spy.statements = append(c.spy.statements, query)
-	return c.Conn.Prepare(query)
+	c.spy.mu.Unlock()
+	if c.spy.before != nil {
+		c.spy.before(query)
+	}
+	stmt, err := c.Conn.Prepare(query)
+	if err != nil || c.spy.after == nil {
+		return stmt, err
+	}
+	return spiedStmt{stmt, func() { c.spy.after(query) }}, nil
+}
+
+// A spiedStmt says when it was executed.
+type spiedStmt struct {
+	driver.Stmt
+	after func()
+}
+
+func (s spiedStmt) Exec(args []driver.Value) (driver.Result, error) {
+	result, err := s.Stmt.Exec(args) //nolint:staticcheck // Whatever the driver can do in its place is hidden.
+	s.after()
+	return result, err
 }
 
 // statementsOf returns the reader's two statements: that of the first user stamp

@@ -15,8 +15,8 @@ import (
 
 const (
 	selectLastCall = "SELECT " + readColumns + " FROM model_call WHERE session_id = ?%s AND failed = 0 ORDER BY id DESC LIMIT 1"
-	selectCalls    = "SELECT " + readColumns + " FROM model_call WHERE session_id = ?%s ORDER BY id ASC"
-	selectPrints   = "SELECT id FROM model_call WHERE session_id = ?%s AND fingerprint IS NOT NULL"
+	selectCalls    = "SELECT " + readColumns + " FROM model_call WHERE session_id = ?%s ORDER BY id ASC" + noLimit
+	selectPrints   = "SELECT id FROM model_call WHERE session_id = ?%s AND fingerprint IS NOT NULL" + noLimit
 	forgetPrint    = "UPDATE model_call SET fingerprint = NULL WHERE id = ?"
 	insertCall     = "INSERT INTO model_call (" + callColumns + ") VALUES (" +
 		":session_id, :at, :purpose, :last_message_id, :provider, :model, :reply_id, :failed, :units, :previous_units, :repeated_units, " +
@@ -114,7 +114,7 @@ func (s *Store) LastCall(ctx context.Context, sessionID string) (domain.Call, bo
 		call, err = row.call()
 	}
 	if err != nil {
-		return domain.Call{}, false, fmt.Errorf("read last call of session %s: %w", sessionID, err)
+		return domain.Call{}, false, fmt.Errorf("read last call of session %s: %w", sessionID, ended(ctx, err))
 	}
 	return call, true, nil
 }
@@ -125,7 +125,7 @@ func (s *Store) Calls(ctx context.Context, sessionID string) ([]domain.Call, err
 	var rows []callRow
 	query, args := s.ofSession(ctx, selectCalls, sessionID)
 	if err := s.db.SelectContext(ctx, &rows, query, args...); err != nil {
-		return nil, fmt.Errorf("read calls of session %s: %w", sessionID, err)
+		return nil, fmt.Errorf("read calls of session %s: %w", sessionID, ended(ctx, err))
 	}
 	calls := make([]domain.Call, len(rows))
 	for i, row := range rows {

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/jmoiron/sqlx"
 
@@ -33,9 +34,26 @@ func (s *Store) newestCompaction(ctx context.Context, q sqlx.QueryerContext, ses
 	return compaction{}, nil
 }
 
-// MoveBoundary implements [ports.Boundaries].
+// MoveBoundary implements [ports.Boundaries]. The error wraps [ErrNoMessage] if the
+// session does not have the message; a deleted one it has.
 func (s *Store) MoveBoundary(ctx context.Context, sessionID, throughID, handoff string) error {
-	if _, err := s.db.ExecContext(ctx, insertCompaction, sessionID, throughID, handoff); err != nil {
+	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error {
+		id, err := strconv.ParseInt(throughID, 10, 64)
+		if err != nil {
+			return fmt.Errorf("message %s: %w", throughID, ErrNoMessage)
+		}
+		var n int
+		query, args := s.ofSession(ctx, selectMessage, sessionID)
+		if err := tx.GetContext(ctx, &n, query, append(args, id)...); err != nil {
+			return err
+		}
+		if n == 0 {
+			return fmt.Errorf("message %s: %w", throughID, ErrNoMessage)
+		}
+		_, err = tx.ExecContext(ctx, insertCompaction, sessionID, id, handoff)
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("move boundary of session %s: %w", sessionID, err)
 	}
 	return nil

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/jmoiron/sqlx"
 
 	"sessiondate/domain"
 )
 
-// The errors of forking what is not there.
+// The errors of what is not there.
 var (
 	// ErrNoSession says that a session has no messages.
 	ErrNoSession = errors.New("the session has no messages")
@@ -24,8 +25,9 @@ var (
 // are copied, so the fork has the anchor and the days of its source. So is its
 // compaction, unless the fork ends before the boundary. All is stored or nothing.
 //
-// The error wraps [ErrSessionExists] if the new session has messages, [ErrNoSession] if the other has
-// none, and [ErrNoMessage] if throughID is none of its own.
+// The error wraps [ErrSessionExists] if the new session has messages,
+// [ErrNoSession] if the other has none, and [ErrNoMessage] if throughID is none of
+// its own.
 func (s *Store) Fork(ctx context.Context, fromID, toID, throughID string) error {
 	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error { return s.fork(ctx, tx, fromID, toID, throughID) })
 	if err != nil {
@@ -38,6 +40,7 @@ func (s *Store) fork(ctx context.Context, tx *sqlx.Tx, fromID, toID, throughID s
 	if err := s.mustBeNew(ctx, tx, toID); err != nil {
 		return err
 	}
+	// What follows the boundary is read after it, as in Window.
 	c, err := s.newestCompaction(ctx, tx, fromID)
 	if err != nil {
 		return err
@@ -49,11 +52,10 @@ func (s *Store) fork(ctx context.Context, tx *sqlx.Tx, fromID, toID, throughID s
 	if len(messages) == 0 {
 		return ErrNoSession
 	}
-	window, err := s.messages(ctx, tx, fromID, c.ThroughID)
+	compacted, err := through(messages, c.ThroughID)
 	if err != nil {
 		return err
 	}
-	compacted := len(messages) - len(window)
 	if throughID != "" {
 		n := slices.IndexFunc(messages, func(m domain.Message) bool { return m.ID == throughID })
 		if n < 0 {
@@ -61,17 +63,34 @@ func (s *Store) fork(ctx context.Context, tx *sqlx.Tx, fromID, toID, throughID s
 		}
 		messages = messages[:n+1]
 	}
-	if c == (compaction{}) || compacted > len(messages) {
-		_, err := s.insert(ctx, tx, toID, messages)
-		return err
+	if compacted > len(messages) {
+		c, compacted = compaction{}, 0
 	}
 	boundary, err := s.insert(ctx, tx, toID, messages[:compacted])
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, insertCompaction, toID, boundary, c.Handoff); err != nil {
-		return err
+	if c != (compaction{}) {
+		if _, err := tx.ExecContext(ctx, insertCompaction, toID, boundary, c.Handoff); err != nil {
+			return err
+		}
 	}
 	_, err = s.insert(ctx, tx, toID, messages[compacted:])
 	return err
+}
+
+// through returns how many of a session's messages a compaction through the
+// message with that id has behind it.
+func through(messages []domain.Message, throughID int64) (n int, err error) {
+	for _, m := range messages {
+		id, err := strconv.ParseInt(m.ID, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("message %s: %w", m.ID, err)
+		}
+		if id > throughID {
+			break
+		}
+		n++
+	}
+	return n, nil
 }

@@ -31,12 +31,15 @@ var SchemaSQLite string
 //go:embed schema_mysql.sql
 var SchemaMySQL string
 
-// The cast and the comparison of bytes are for the reasons that package
+// The cast, the comparison of bytes and the limit are for the reasons that package
 // sqlstamp gives.
 const (
-	selectMessages = "SELECT id, role, content, parts, tool_calls, tool_call_id, tool_failed, CAST(created_at AS CHAR) AS created_at FROM `message` WHERE session_id = ?%s AND deleted = 0 AND id > ? ORDER BY id ASC"
+	selectMessages = "SELECT id, role, content, parts, tool_calls, tool_call_id, tool_failed, CAST(created_at AS CHAR) AS created_at FROM `message` WHERE session_id = ?%s AND deleted = 0 AND id > ? ORDER BY id ASC" + noLimit
 	selectAny      = "SELECT COUNT(*) FROM `message` WHERE session_id = ?%s"
+	selectMessage  = "SELECT COUNT(*) FROM `message` WHERE session_id = ?%s AND id = ?"
 	insertMessage  = "INSERT INTO `message` (session_id, role, content, parts, tool_calls, tool_call_id, tool_failed, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+
+	noLimit = " LIMIT 9223372036854775807"
 
 	sameBytesMySQL  = " AND BINARY CONVERT(session_id USING utf8mb4) = ?"
 	sameBytesSQLite = " AND CAST(session_id AS BLOB) = CAST(? AS BLOB)"
@@ -82,11 +85,11 @@ func (s *Store) Window(ctx context.Context, sessionID string) (domain.Window, er
 	// between changes nothing: the older window is whole.
 	c, err := s.newestCompaction(ctx, s.db, sessionID)
 	if err != nil {
-		return domain.Window{}, fmt.Errorf("read boundary of session %s: %w", sessionID, err)
+		return domain.Window{}, fmt.Errorf("read boundary of session %s: %w", sessionID, ended(ctx, err))
 	}
 	messages, err := s.messages(ctx, s.db, sessionID, c.ThroughID)
 	if err != nil {
-		return domain.Window{}, fmt.Errorf("read messages of session %s: %w", sessionID, err)
+		return domain.Window{}, fmt.Errorf("read messages of session %s: %w", sessionID, ended(ctx, err))
 	}
 	return domain.Window{Handoff: c.Handoff, Messages: messages, Whole: c == compaction{}}, nil
 }
@@ -154,7 +157,7 @@ func (s *Store) ofSession(ctx context.Context, query, sessionID string) (string,
 	query = fmt.Sprintf(query, sameBytes)
 	if deadline, ok := ctx.Deadline(); ok && !s.sqlite {
 		left := max(time.Until(deadline), 0) + 100*time.Millisecond
-		query = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%.3f FOR */ SELECT /*+ MAX_EXECUTION_TIME(%d) */%s",
+		query = fmt.Sprintf("/*M! SET STATEMENT max_statement_time=IF(@@max_statement_time BETWEEN 0.000001 AND %.3[1]f, @@max_statement_time, %.3[1]f) FOR */ SELECT /*+ MAX_EXECUTION_TIME(%[2]d) */%[3]s",
 			left.Seconds(), left.Milliseconds(), strings.TrimPrefix(query, "SELECT"))
 	}
 	return query, []any{sessionID, sessionID}
@@ -174,7 +177,9 @@ func (s *Store) Append(ctx context.Context, sessionID string, messages ...domain
 }
 
 // Create stores a new session, all of it or nothing. The error wraps
-// [ErrSessionExists] if the session has messages, deleted ones included.
+// [ErrSessionExists] if the session has messages, deleted ones included. A server
+// does not keep two from creating the same session at the same moment: that ids
+// are new is the caller's to see to.
 func (s *Store) Create(ctx context.Context, sessionID string, messages []domain.Message) error {
 	err := s.inTransaction(ctx, func(tx *sqlx.Tx) error {
 		if err := s.mustBeNew(ctx, tx, sessionID); err != nil {
@@ -201,20 +206,26 @@ func (s *Store) mustBeNew(ctx context.Context, tx *sqlx.Tx, sessionID string) er
 	return nil
 }
 
+// inTransaction does something in a transaction, which is rolled back if it fails.
 func (s *Store) inTransaction(ctx context.Context, do func(*sqlx.Tx) error) (err error) {
 	tx, err := s.db.BeginTxx(ctx, nil)
 	if err != nil {
-		return err
+		return ended(ctx, err)
 	}
+	committed := false
 	defer func() {
-		if err != nil {
-			err = errors.Join(err, rollback(tx))
+		if !committed {
+			err = errors.Join(ended(ctx, err), rollback(tx))
 		}
 	}()
 	if err := do(tx); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	committed = true
+	return nil
 }
 
 func rollback(tx *sqlx.Tx) error {
@@ -222,6 +233,19 @@ func rollback(tx *sqlx.Tx) error {
 		return err
 	}
 	return nil
+}
+
+// ended puts the context's error in front of err if the context has ended, for the
+// reasons that package sqlstamp gives.
+func ended(ctx context.Context, err error) error {
+	done := ctx.Err()
+	if deadline, ok := ctx.Deadline(); ok && done == nil && time.Until(deadline) <= 0 {
+		done = context.DeadlineExceeded
+	}
+	if done == nil || errors.Is(err, done) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", done, err)
 }
 
 // insert stores messages and returns the id of the last one.

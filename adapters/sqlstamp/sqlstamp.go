@@ -30,8 +30,9 @@ const (
 	selectFirst    = "SELECT id, CAST(created_at AS CHAR) AS createdAt FROM `message` /*! IGNORE INDEX (PRIMARY) */ WHERE session_id = ?%s AND role = 'USER' AND deleted = 0 ORDER BY id ASC LIMIT 1"
 	selectPrevious = "SELECT id, CAST(created_at AS CHAR) AS createdAt FROM `message` WHERE session_id = ?%s AND role = 'USER' AND deleted = 0 AND id < ? ORDER BY id DESC LIMIT 1"
 
-	// Both of them, in one statement. A union's rows have no order.
-	selectBoth = "SELECT 1 AS previous, id, createdAt FROM (%[2]s) AS p UNION ALL SELECT 0, id, createdAt FROM (%[1]s) AS f"
+	// Both of them, in one statement. A union's rows have no order. Its limit is
+	// there because a server's sql_select_limit would take its place.
+	selectBoth = "SELECT 1 AS previous, id, createdAt FROM (%[2]s) AS p UNION ALL SELECT 0, id, createdAt FROM (%[1]s) AS f LIMIT 2"
 )
 
 // What stands behind the comparison of the session's id, because a column's
@@ -91,7 +92,7 @@ func (r *Reader) UserStamps(ctx context.Context, sessionID, beforeID string) (fi
 		row
 	}
 	if err := r.db.SelectContext(ctx, &rows, r.capped(ctx, r.both), sessionID, sessionID, beforeID, sessionID, sessionID); err != nil {
-		return domain.Stamp{}, domain.Stamp{}, fmt.Errorf("read first user stamp of session %s and the one before message %s: %w", sessionID, beforeID, err)
+		return domain.Stamp{}, domain.Stamp{}, fmt.Errorf("read first user stamp of session %s and the one before message %s: %w", sessionID, beforeID, ended(ctx, err))
 	}
 	for _, r := range rows {
 		if r.Previous {
@@ -123,25 +124,40 @@ func (r *Reader) stamp(ctx context.Context, query string, args ...any) (domain.S
 	case errors.Is(err, sql.ErrNoRows):
 		return domain.Stamp{}, nil
 	case err != nil:
-		return domain.Stamp{}, err
+		return domain.Stamp{}, ended(ctx, err)
 	}
 	return answer.stamp(), nil
 }
 
 // capSlack is how much later than the context's deadline a server ends a
-// statement, so that it is the context's error that the caller sees.
+// statement, so that it is the context that ends the call.
 const capSlack = 100 * time.Millisecond
 
 // capped returns a statement that a server ends by itself soon after the
 // context's deadline. Without that it runs on when nobody waits for it any more.
-// The first comment is MariaDB's to execute, and the second a hint to MySQL and
-// TiDB.
+// The first comment is MariaDB's to execute, where a shorter time that the account
+// or the server is held to stays; the second is a hint to MySQL and TiDB.
 func (r *Reader) capped(ctx context.Context, statement string) string {
 	deadline, ok := ctx.Deadline()
 	if !ok || r.sqlite {
 		return statement
 	}
 	left := max(time.Until(deadline), 0) + capSlack
-	return fmt.Sprintf("/*M! SET STATEMENT max_statement_time=%.3f FOR */ SELECT /*+ MAX_EXECUTION_TIME(%d) */%s",
+	return fmt.Sprintf("/*M! SET STATEMENT max_statement_time=IF(@@max_statement_time BETWEEN 0.000001 AND %.3[1]f, @@max_statement_time, %.3[1]f) FOR */ SELECT /*+ MAX_EXECUTION_TIME(%[2]d) */%[3]s",
 		left.Seconds(), left.Milliseconds(), strings.TrimPrefix(statement, "SELECT"))
+}
+
+// ended puts the context's error in front of err if the context has ended: what
+// the driver or the server say then is not always the context's error, as that of
+// a statement that the server ended.
+func ended(ctx context.Context, err error) error {
+	done := ctx.Err()
+	// Where the machine is slow, the deadline passes before the context says so.
+	if deadline, ok := ctx.Deadline(); ok && done == nil && time.Until(deadline) <= 0 {
+		done = context.DeadlineExceeded
+	}
+	if done == nil || errors.Is(err, done) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", done, err)
 }
