@@ -74,6 +74,20 @@ var _ = Describe("The harness's look at a server", Label("mariadb", "harness"), 
 		Expect(warningsOf(ctx, "root@unix("+mariaDBSocket+")/"+name)).To(BeEmpty())
 	})
 
+	DescribeTable("warns of a connection on which ids are cut off or not found", func(ctx SpecContext, parameters string, warnings ...any) {
+		name := newMariaDB(ctx)
+		createStore(ctx, name, sqlhistory.SchemaMySQL)
+		Expect(sqlhistory.New(openMariaDB(name, "")).Append(ctx, session, greeting())).To(Succeed())
+		Expect(warningsOf(ctx, "root@unix("+mariaDBSocket+")/"+name+"?"+parameters)).To(ConsistOf(warnings...))
+	},
+		Entry("because sql_mode is not strict", "sql_mode=%27NO_ZERO_DATE%27", ContainSubstring("sql_mode is not strict")),
+		Entry("but not of one that is strict for tables that have transactions", "sql_mode=%27STRICT_TRANS_TABLES%27"),
+		Entry("nor of one that is strict for all", "sql_mode=%27ANSI,STRICT_ALL_TABLES%27"),
+		Entry("because CHAR columns are padded", "sql_mode=%27STRICT_TRANS_TABLES,PAD_CHAR_TO_FULL_LENGTH%27", ContainSubstring("PAD_CHAR_TO_FULL_LENGTH")),
+		Entry("because it is in latin1", "charset=latin1", ContainSubstring("put charset=utf8mb4 into the DSN")),
+		Entry("because it is in an older UTF-8 that has no emoji", "charset=utf8mb3", ContainSubstring("put charset=utf8mb4 into the DSN")),
+	)
+
 	It("leaves a missing table to the command, which names it in one line", func(ctx SpecContext) {
 		expectRefusal(runHarness(ctx, "prompt", "--dsn", "root@unix("+mariaDBSocket+")/"+newMariaDB(ctx), "--session", session), 1, "doesn't exist")
 	})
