@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -356,12 +358,15 @@ func (d delay) pass(to, from net.Conn) {
 // which is what they were asked for in before.
 func BenchmarkRoundTrips(b *testing.B) {
 	table := newComparison("The dates behind a boundary, asked for in one statement, against two", "one", "two")
-	if err := findMariaDB(b.Context()); err != nil {
+	// Where the run is interrupted, the server is stopped and its folder removed.
+	ctx, stopped := signal.NotifyContext(b.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stopped()
+	if err := findMariaDB(ctx); err != nil {
 		b.Fatal(err)
 	}
 	dir := b.TempDir()
 	server := &mariaDBServer{socket: filepath.Join(dir, "s"), data: filepath.Join(dir, "data")}
-	if err := errors.Join(server.install(b.Context()), server.run(b.Context())); err != nil {
+	if err := errors.Join(server.install(ctx), server.run(ctx)); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
@@ -378,14 +383,14 @@ func BenchmarkRoundTrips(b *testing.B) {
 		return db
 	}
 	root := open("root@unix(" + server.socket + ")/?multiStatements=true")
-	if _, err := root.Exec("CREATE DATABASE bench; USE bench; " + sqlhistory.SchemaMySQL); err != nil {
+	if _, err := root.ExecContext(ctx, "CREATE DATABASE bench; USE bench; "+sqlhistory.SchemaMySQL); err != nil {
 		b.Fatal(err)
 	}
 	store := sqlhistory.New(open("root@unix(" + server.socket + ")/bench"))
-	if err := store.Append(b.Context(), session, busyWindow(200, 50)...); err != nil {
+	if err := store.Append(ctx, session, busyWindow(200, 50)...); err != nil {
 		b.Fatal(err)
 	}
-	window, err := store.Window(b.Context(), session)
+	window, err := store.Window(ctx, session)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -404,7 +409,7 @@ func BenchmarkRoundTrips(b *testing.B) {
 				ask := func(stamps ports.SessionStampReader) func() {
 					dates := app.NewSessionDate(app.Options{Stamps: stamps})
 					return func() {
-						d, err := dates.Resolve(b.Context(), behind)
+						d, err := dates.Resolve(ctx, behind)
 						if err != nil || len(d.Notices) != 2 {
 							b.Fatal(len(d.Notices), err)
 						}

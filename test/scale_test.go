@@ -9,10 +9,12 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,12 +45,25 @@ const (
 // unhinted is the first statement as it would be without its hint.
 const unhinted = "SELECT id FROM `message` WHERE session_id = ? AND role = 'USER' AND deleted = 0 ORDER BY id ASC LIMIT 1"
 
+// An interruptible test has a context that ends when the run is interrupted, so
+// that it fails, and stops its server and removes its folder.
+type interruptible struct {
+	*testing.T
+	ctx context.Context
+}
+
+// Context returns that context.
+func (i interruptible) Context() context.Context { return i.ctx }
+
 func TestScale(t *testing.T) {
+	ctx, stopped := signal.NotifyContext(t.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stopped()
 	table := messageTable{*scaleRows, *scaleSessions}
 	if table.rows < 30_000 || table.sessions < 1 || table.rows < 10*table.sessions {
 		t.Fatalf("-rows %d -sessions %d: there must be 30000 rows or more, and 10 for each session", table.rows, table.sessions)
 	}
-	t.Run("MariaDB", func(t *testing.T) {
+	t.Run("MariaDB", func(inner *testing.T) {
+		t := interruptible{inner, ctx}
 		if err := findMariaDB(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +84,8 @@ func TestScale(t *testing.T) {
 		}
 		scaleMeasure(t, table, db, "DROP INDEX message_session ON message", "ANALYZE TABLE message")
 	})
-	t.Run("SQLite", func(t *testing.T) {
+	t.Run("SQLite", func(inner *testing.T) {
+		t := interruptible{inner, ctx}
 		db := scaleOpen(t, "sqlite", "file:"+filepath.Join(t.TempDir(), "scale.db")+"?_txlock=immediate&_pragma=journal_mode(WAL)")
 		scaleExec(t, db, sqlhistory.SchemaSQLite)
 		scaleMeasure(t, table, db, "DROP INDEX message_session", "ANALYZE message")
@@ -78,7 +94,7 @@ func TestScale(t *testing.T) {
 
 // scaleOpen opens a database on one connection, so that the server counts what is
 // read on it.
-func scaleOpen(t *testing.T, driver, dsn string) *sqlx.DB {
+func scaleOpen(t interruptible, driver, dsn string) *sqlx.DB {
 	db, err := sqlx.Open(driver, dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -88,14 +104,14 @@ func scaleOpen(t *testing.T, driver, dsn string) *sqlx.DB {
 	return db
 }
 
-func scaleExec(t *testing.T, db *sqlx.DB, statement string) {
+func scaleExec(t interruptible, db *sqlx.DB, statement string) {
 	if _, err := db.ExecContext(t.Context(), statement); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // scaleMeasure fills the table and measures the statements under each index.
-func scaleMeasure(t *testing.T, table messageTable, db *sqlx.DB, dropIndex, analyze string) {
+func scaleMeasure(t interruptible, table messageTable, db *sqlx.DB, dropIndex, analyze string) {
 	scaleExec(t, db, dropIndex)
 	bar := progressbar.NewOptions(table.rows,
 		progressbar.OptionSetDescription(t.Name()+", rows"), progressbar.OptionSetWriter(os.Stderr), progressbar.OptionShowCount(),
@@ -163,7 +179,7 @@ func scaleMeasure(t *testing.T, table messageTable, db *sqlx.DB, dropIndex, anal
 
 // scaleSample measures a statement against SELECT 1 and returns the cells of its
 // row.
-func scaleSample(t *testing.T, db *sqlx.DB, do func() error) string {
+func scaleSample(t interruptible, db *sqlx.DB, do func() error) string {
 	must := func(do func() error) time.Duration {
 		start := time.Now()
 		if err := do(); err != nil {
@@ -202,7 +218,7 @@ func percentile(times []time.Duration, percent int) time.Duration {
 func countsRows(db *sqlx.DB) bool { return db.DriverName() == "mysql" }
 
 // scaleRowsRead returns how many rows do had the server read.
-func scaleRowsRead(t *testing.T, db *sqlx.DB, do func()) int {
+func scaleRowsRead(t interruptible, db *sqlx.DB, do func()) int {
 	count := func() (sum int) {
 		var status []struct {
 			Name  string          `db:"Variable_name"`

@@ -156,13 +156,12 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 	It("ends a read at the deadline in the context's error, also where the context is late to say so", func(ctx SpecContext) {
 		slow := connectMariaDB(server.socket, "slow", "")
 		defer slow.Close()
-		late := lateContext{ctx, time.Now().Add(200 * time.Millisecond)}
-		_, err := sqlstamp.New(slow).FirstUserStamp(late, session)
+		_, err := sqlstamp.New(slow).FirstUserStamp(newLateContext(ctx), session)
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 		Expect(err).To(MatchError(&mysql.MySQLError{Number: 1969}))
-		_, _, err = sqlstamp.New(slow).UserStamps(lateContext{ctx, time.Now().Add(200 * time.Millisecond)}, session, "2001")
+		_, _, err = sqlstamp.New(slow).UserStamps(newLateContext(ctx), session, "2001")
 		Expect(err).To(MatchError(context.DeadlineExceeded))
-		_, err = sqlhistory.New(slow).Window(lateContext{ctx, time.Now().Add(200 * time.Millisecond)}, session)
+		_, err = sqlhistory.New(slow).Window(newLateContext(ctx), session)
 		Expect(err).To(MatchError(context.DeadlineExceeded))
 		Expect(slow.Stats().InUse).To(BeZero())
 	})
@@ -281,6 +280,14 @@ var _ = Describe("A server that fails", Label("mariadb"), Ordered, func() {
 type lateContext struct {
 	context.Context
 	deadline time.Time
+}
+
+func newLateContext(ctx context.Context) context.Context {
+	GinkgoHelper()
+	short, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	DeferCleanup(cancel)
+	deadline, _ := short.Deadline()
+	return lateContext{ctx, deadline}
 }
 
 func (c lateContext) Deadline() (time.Time, bool) { return c.deadline, true }
