@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/jmoiron/sqlx"
@@ -319,6 +320,29 @@ var _ = Describe("A session store in memory", func() {
 	keepsWholeSessions(func(context.Context) sessionStoreBackend {
 		var sessions memory.Sessions
 		return sessionStoreBackend{store: &sessions, reopen: func() sessionStore { return &sessions }}
+	})
+
+	It("gives no id that is there already, whatever the session", func(ctx SpecContext) {
+		var sessions memory.Sessions
+		sessions.Add(session, user("1", "2026-10-12 08:00:00", "One."), user("2", "2026-10-13 08:00:00", "Two."))
+		sessions.Add("other", user("4", "2026-10-12 08:00:00", "Other."))
+		Expect(sessions.Append(ctx, session, user("", "2026-10-14 08:00:00", "Three."), user("", "2026-10-15 08:00:00", "Four."))).To(Succeed())
+		Expect(sessions.Append(ctx, "other", user("", "2026-10-12 08:01:00", "Other, too."))).To(Succeed())
+		mine, err := messagesOf(ctx, &sessions, session)
+		Expect(err).NotTo(HaveOccurred())
+		others, err := messagesOf(ctx, &sessions, "other")
+		Expect(err).NotTo(HaveOccurred())
+		seen := map[string]bool{}
+		for _, m := range append(slices.Clone(mine), others...) {
+			seen[m.ID] = true
+		}
+		Expect(seen).To(HaveLen(6))
+
+		// With an id given twice, the first message of that id would be found.
+		Expect(sessions.PreviousUserStamp(ctx, session, mine[3].ID)).
+			To(Equal(domain.Stamp{MessageID: mine[2].ID, CreatedAt: "2026-10-14 08:00:00"}))
+		sessions.Delete(session, mine[3].ID)
+		Expect(messagesOf(ctx, &sessions, session)).To(Equal(mine[:3]))
 	})
 })
 

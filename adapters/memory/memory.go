@@ -20,8 +20,10 @@ import (
 type Sessions struct {
 	mu       sync.RWMutex
 	sessions map[string]*session
-	// ids counts the ids that Append gave.
+	// ids counts the ids that Append gave, and those that it passed over.
 	ids int
+	// taken are the ids of the messages that came with one.
+	taken map[string]bool
 }
 
 type session struct {
@@ -52,6 +54,12 @@ func (s *Sessions) Add(sessionID string, messages ...domain.Message) {
 	defer s.mu.Unlock()
 	added := s.created(sessionID)
 	added.messages = append(added.messages, copied(messages)...)
+	if s.taken == nil {
+		s.taken = make(map[string]bool)
+	}
+	for _, m := range messages {
+		s.taken[m.ID] = true
+	}
 }
 
 // Append implements [ports.Archive].
@@ -63,11 +71,20 @@ func (s *Sessions) Append(ctx context.Context, sessionID string, messages ...dom
 	defer s.mu.Unlock()
 	added := s.created(sessionID)
 	for _, m := range copied(messages) {
-		s.ids++
-		m.ID = strconv.Itoa(s.ids)
+		m.ID = s.newID()
 		added.messages = append(added.messages, m)
 	}
 	return nil
+}
+
+// newID returns an id that no message has, whatever its session.
+func (s *Sessions) newID() string {
+	for {
+		s.ids++
+		if id := strconv.Itoa(s.ids); !s.taken[id] {
+			return id
+		}
+	}
 }
 
 // created returns a session, which it creates if need be.
