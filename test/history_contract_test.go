@@ -104,6 +104,20 @@ func holdsSessions(open func(ctx context.Context) historyBackend) {
 		}}),
 	)
 
+	It("answers with what was stored, whatever is done to the caller's messages afterwards", func(ctx SpecContext) {
+		given := []domain.Message{
+			{ID: "1", Role: domain.RoleUser, CreatedAt: "2026-10-12 23:50:00", Parts: []domain.Part{{Text: "Hello."}}},
+			assistant("2", "2026-10-12 23:50:09", "", domain.ToolCall{ID: "call_1", Name: "now", Arguments: "{}"}),
+		}
+		b.put(ctx, session, given...)
+		given[0].Parts[0].Text, given[1].ToolCalls[0].Name = "Forged.", "forged"
+		given[0], given[1] = given[1], given[0]
+		Expect(read(ctx, session)).To(Equal([]domain.Message{
+			{ID: "1", Role: domain.RoleUser, CreatedAt: "2026-10-12 23:50:00", Parts: []domain.Part{{Text: "Hello."}}},
+			assistant("2", "2026-10-12 23:50:09", "", domain.ToolCall{ID: "call_1", Name: "now", Arguments: "{}"}),
+		}))
+	})
+
 	It("answers the same when it is read again, whatever was done to the first answer", func(ctx SpecContext) {
 		story := []domain.Message{
 			{ID: "1", Role: domain.RoleUser, CreatedAt: "2026-10-12 23:50:00", Parts: []domain.Part{{Text: "Hello."}}},

@@ -96,6 +96,18 @@ func keepsWholeSessions(open func(ctx context.Context) sessionStoreBackend) {
 			Expect(seen).To(HaveLen(12))
 		})
 
+		It("keeps the messages as they were, whatever is done to the caller's afterwards", func(ctx SpecContext) {
+			given := anyMessages()
+			Expect(b.store.Append(ctx, session, given...)).To(Succeed())
+			given[2].Parts[1].Text, given[4].ToolCalls[0].Name = "Forged.", "forged"
+			given[0] = given[1]
+			got := stored(ctx, session)
+			for i := range got {
+				got[i].ID = ""
+			}
+			Expect(got).To(Equal(anyMessages()))
+		})
+
 		It("keeps sessions apart byte for byte", func(ctx SpecContext) {
 			for i, id := range []string{"s1", "S1", "s1 ", "ß", "ss", "😀", "😁"} {
 				Expect(b.store.Append(ctx, id, user("", "2026-10-12 23:50:00", strconv.Itoa(i)))).To(Succeed())
