@@ -350,6 +350,40 @@ func keepsSessions(s sqlStore) {
 		Expect(store.Create(ctx, session, []domain.Message{one})).To(And(s.missingTable, MatchError(ContainSubstring("session s1"))))
 	})
 
+	// A compacted session would be read as one that never was.
+	It("fails with the cause and the session where the table of boundaries is missing", func(ctx SpecContext) {
+		Expect(store.Append(ctx, session, one, two)).To(Succeed())
+		_, err := db.ExecContext(ctx, "DROP TABLE compaction")
+		Expect(err).NotTo(HaveOccurred())
+		window, err := store.Window(ctx, session)
+		Expect(err).To(And(s.missingTable, MatchError(And(ContainSubstring("boundary"), ContainSubstring("session s1")))))
+		Expect(window).To(Equal(domain.Window{}))
+	})
+
+	It("fails with the cause and the session where a read breaks off between two messages", func(ctx SpecContext) {
+		Expect(store.Append(ctx, session, one, two)).To(Succeed())
+		window, err := sqlhistory.New(breaking(db, breaks{afterRows: 1})).Window(ctx, session)
+		Expect(err).To(And(MatchError(errConnection), MatchError(ContainSubstring("session s1"))))
+		Expect(window).To(Equal(domain.Window{}))
+	})
+
+	It("fails with the cause and the session where what was written cannot be committed", func(ctx SpecContext) {
+		Expect(store.Append(ctx, session, one)).To(Succeed())
+		broken := sqlhistory.New(breaking(db, breaks{atCommit: true}))
+		fails := func(session string) types.GomegaMatcher {
+			return And(MatchError(errConnection), MatchError(ContainSubstring("session "+session)))
+		}
+		Expect(broken.Append(ctx, session, two)).To(fails("s1"))
+		Expect(broken.Create(ctx, "s2", []domain.Message{two})).To(fails("s2"))
+		Expect(broken.Fork(ctx, session, "s3", "")).To(fails("s1 as s3"))
+		Expect(broken.Record(ctx, domain.Call{SessionID: session, At: "2026-10-12 23:50:00"})).To(fails("s1"))
+		Expect(broken.MoveBoundary(ctx, session, "1", "They talked.")).To(fails("s1"))
+		Expect(messages(ctx, session)).To(Equal([]domain.Message{one}))
+		Expect(messages(ctx, "s2")).To(BeEmpty())
+		Expect(messages(ctx, "s3")).To(BeEmpty())
+		Expect(store.Calls(ctx, session)).To(BeEmpty())
+	})
+
 	It("fails with the cause and the session where the database is closed", func(ctx SpecContext) {
 		Expect(db.Close()).To(Succeed())
 		closed := db.PingContext(ctx)
