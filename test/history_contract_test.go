@@ -511,6 +511,46 @@ var _ = Describe("A history in MariaDB", Label("mariadb"), func() {
 	}
 	keepsSessions(mariaDBStore("", "", ""))
 
+	It("ends the reads of boundaries and of calls in the server, when their deadline has passed", func(ctx SpecContext) {
+		name := newMariaDB(ctx)
+		createStore(ctx, name, sqlhistory.SchemaMySQL)
+		db := openMariaDB(name, "")
+		store := sqlhistory.New(db)
+		Expect(store.Append(ctx, session, user("", "2026-10-12 23:50:00", "One."))).To(Succeed())
+		Expect(store.MoveBoundary(ctx, session, "1", "They talked.")).To(Succeed())
+		Expect(store.Record(ctx, domain.Call{SessionID: session, At: "2026-10-12 23:50:00"})).To(Succeed())
+		for _, table := range []string{"compaction", "model_call"} {
+			// A row takes half a minute to find.
+			for _, statement := range []string{
+				"RENAME TABLE " + table + " TO fast_" + table,
+				"CREATE VIEW " + table + " AS SELECT * FROM fast_" + table + " WHERE BENCHMARK(50000000, SHA2(id, 512)) = 0",
+			} {
+				_, err := db.ExecContext(ctx, statement)
+				Expect(err).NotTo(HaveOccurred(), statement)
+			}
+		}
+		watcher := connectMariaDB(mariaDBSocket, "", "")
+		defer watcher.Close()
+		running := func(ctx context.Context) (n int, err error) {
+			err = watcher.GetContext(ctx, &n,
+				"SELECT COUNT(*) FROM information_schema.processlist WHERE info IS NOT NULL AND db = ?", name)
+			return n, err
+		}
+		for step, do := range map[string]func(context.Context) error{
+			"read boundary":  func(ctx context.Context) error { _, err := store.Window(ctx, session); return err },
+			"read last call": func(ctx context.Context) error { _, _, err := store.LastCall(ctx, session); return err },
+			"read calls":     func(ctx context.Context) error { _, err := store.Calls(ctx, session); return err },
+			"record call":    func(ctx context.Context) error { return store.Record(ctx, domain.Call{SessionID: session}) },
+		} {
+			short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+			err := do(short)
+			cancel()
+			Expect(err).To(MatchError(context.DeadlineExceeded), step)
+			Expect(err).To(MatchError(And(ContainSubstring(step), ContainSubstring("session "+session))))
+			Eventually(running).WithContext(ctx).WithTimeout(2*time.Second).Should(BeZero(), step)
+		}
+	}, NodeTimeout(40*time.Second))
+
 	for _, collation := range []string{"utf8mb4_unicode_ci", "utf8mb4_general_ci"} {
 		Context("with the collation "+collation, func() {
 			s := mariaDBStore("", "CHARSET = utf8mb4", "CHARSET = utf8mb4 COLLATE = "+collation)
