@@ -328,6 +328,48 @@ func keepsSessions(s sqlStore) {
 		}))
 	})
 
+	It("writes rows as the schema tells to read them, in which markup can be searched and read", func(ctx SpecContext) {
+		Expect(store.Append(ctx, session,
+			domain.Message{Role: domain.RoleUser, CreatedAt: "2026-10-12 23:50:00", Parts: []domain.Part{
+				{Text: "<b> & </b>"}, {Image: domain.Image{URL: "https://example.com/a?b=1&c=<2>"}},
+			}},
+			assistant("", "2026-10-12 23:50:09", "",
+				domain.ToolCall{ID: "call_1", Name: "search", Arguments: `{"q": "<b> & </b>"}`}),
+		)).To(Succeed())
+		var parts, calls string
+		Expect(db.GetContext(ctx, &parts, "SELECT parts FROM message WHERE id = 1")).To(Succeed())
+		Expect(db.GetContext(ctx, &calls, "SELECT tool_calls FROM message WHERE id = 2")).To(Succeed())
+		Expect(parts).To(Equal(`[{"type":"text","text":"<b> & </b>"},{"type":"image","url":"https://example.com/a?b=1&c=<2>"}]`))
+		Expect(calls).To(Equal(`[{"id":"call_1","name":"search","arguments":"{\"q\": \"<b> & </b>\"}"}]`))
+	})
+
+	It("keeps the fingerprint of a session's newest answered call alone", func(ctx SpecContext) {
+		printed := domain.Prompt{Messages: []domain.Message{one}}.Fingerprint()
+		record := func(session string, failed bool) {
+			GinkgoHelper()
+			Expect(store.Record(ctx, domain.Call{
+				SessionID: session, At: "2026-10-12 23:50:00", Purpose: domain.ForTurn, Failed: failed, Fingerprint: printed,
+			})).To(Succeed())
+		}
+		// kept are the fingerprints of a session's calls, oldest first.
+		kept := func(session string) (kept []domain.Fingerprint) {
+			GinkgoHelper()
+			calls, err := store.Calls(ctx, session)
+			Expect(err).NotTo(HaveOccurred())
+			for _, c := range calls {
+				kept = append(kept, c.Fingerprint)
+			}
+			return kept
+		}
+		record(session, false)
+		record("s2", false)
+		record(session, true)
+		Expect(kept(session)).To(Equal([]domain.Fingerprint{printed, nil}))
+		record(session, false)
+		Expect(kept(session)).To(Equal([]domain.Fingerprint{nil, nil, printed}))
+		Expect(kept("s2")).To(Equal([]domain.Fingerprint{printed}))
+	})
+
 	DescribeTable("fails with the session and the message for a row that holds none", func(ctx SpecContext, role string, parts, calls any) {
 		_, err := db.ExecContext(ctx, "INSERT INTO message (id, session_id, role, content, parts, tool_calls) VALUES (4711, 's1', ?, '', ?, ?)", role, parts, calls)
 		Expect(err).NotTo(HaveOccurred())
