@@ -178,6 +178,13 @@ func keepsWholeSessions(open func(ctx context.Context) sessionStoreBackend) {
 			Expect(b.store.Window(ctx, session)).To(Equal(domain.Window{Messages: before[5:]}))
 		})
 
+		It("move back, too, and the newest one holds", func(ctx SpecContext) {
+			before := stored(ctx, session)
+			Expect(b.store.MoveBoundary(ctx, session, before[4].ID, "Far.")).To(Succeed())
+			Expect(b.store.MoveBoundary(ctx, session, before[0].ID, "Near.")).To(Succeed())
+			Expect(b.store.Window(ctx, session)).To(Equal(domain.Window{Handoff: "Near.", Messages: before[1:]}))
+		})
+
 		It("move up to the last message, and what comes later is the window", func(ctx SpecContext) {
 			before := stored(ctx, session)
 			Expect(b.store.MoveBoundary(ctx, session, before[5].ID, "All.")).To(Succeed())
@@ -255,6 +262,20 @@ func keepsWholeSessions(open func(ctx context.Context) sessionStoreBackend) {
 				Expect(err).NotTo(HaveOccurred())
 				Expect(known).To(BeTrue())
 				Expect(last).To(Equal(newest))
+			}
+		})
+
+		It("takes no count for reported because there is a number", func(ctx SpecContext) {
+			unreported := call(session, "2026-10-12 23:50:00")
+			guess := domain.TokenCount{Tokens: 5}
+			unreported.Usage = domain.Usage{Input: guess, Output: guess, CacheRead: guess, CacheWrite: guess}
+			Expect(b.store.Record(ctx, unreported)).To(Succeed())
+			last, known, err := b.store.LastCall(ctx, session)
+			Expect(err).NotTo(HaveOccurred())
+			Expect(known).To(BeTrue())
+			u := last.Usage
+			for _, count := range []domain.TokenCount{u.Input, u.Output, u.CacheRead, u.CacheWrite} {
+				Expect(count.Reported).To(BeFalse())
 			}
 		})
 
