@@ -607,6 +607,20 @@ var mariaDBParameters = []string{
 var _ = Describe("Stamps in memory", func() {
 	readsStamps(memoryStamps)
 	matchesSessionsByByte(memoryStamps)
+
+	// A column has an order of all ids. In memory the order is that of adding, and
+	// an id that was not added to the session has no place in it.
+	It("answer none before a message that the session does not have", func(ctx SpecContext) {
+		b := memoryStamps(ctx)
+		b.put(ctx,
+			stampRow{"1", "7", "USER", "2026-10-12 23:50:00"},
+			stampRow{"2", "7", "USER", "2026-10-13 08:00:00"},
+			stampRow{"3", "8", "USER", "2026-10-14 08:00:00"},
+		)
+		for _, id := range []string{"3", "4", ""} {
+			Expect(b.reader.PreviousUserStamp(ctx, "7", id)).To(Equal(domain.Stamp{}), "before %q", id)
+		}
+	})
 })
 
 var _ = Describe("Stamps in SQLite", func() {
