@@ -143,6 +143,22 @@ var _ = Describe("The sequence of dates", func() {
 		Entry("is no boundary where only an assistant stands before", "a11", "12 13", "1:13"),
 	)
 
+	DescribeTable("in a window of a host's own, whose messages have no ids",
+		func(ctx SpecContext, stamps ports.SessionStampReader, whole bool, source domain.AnchorSource, want string) {
+			all := chat("12 a12 13 ? 13 14")
+			for i := range all {
+				all[i].ID = ""
+			}
+			w := windowOf(all...)
+			w.Whole = whole
+			built := resolve(ctx, stamps, w)
+			Expect(built.Dates.Anchor).To(Equal(anchored("2026-10-12", source)))
+			Expect(notices(built)).To(Equal(told(want)))
+		},
+		Entry("R1, R4: goes by the stored times of a window that is whole", &memory.Sessions{}, true, domain.FromFirstUserMessage, "2:13 5:14"),
+		Entry("R10: is anchored by them without a stamp reader", nil, false, domain.FromLoadedHistory, ""),
+	)
+
 	It("R1: keeps the anchor of the session in a window behind a boundary", func(ctx SpecContext) {
 		all := chat("12 13 14")
 		var sessions memory.Sessions
