@@ -73,6 +73,20 @@ func forks(open func(ctx context.Context) *sqlx.DB) {
 		Expect(notices(buildSession(ctx, "early"))).To(Equal(told("2:13")))
 	})
 
+	It("R12: have it also where they end at the boundary, and what comes later is their window", func(ctx SpecContext) {
+		all := ids(ctx)
+		Expect(store.MoveBoundary(ctx, session, all[3], "They talked.")).To(Succeed())
+		Expect(store.Fork(ctx, session, fork, all[3])).To(Succeed())
+		window, err := store.Window(ctx, fork)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(window.Handoff).To(Equal("They talked."))
+		Expect(window.Messages).To(BeEmpty())
+		Expect(window.Whole).To(BeFalse())
+		// The day of the last message before the boundary is not the anchor's.
+		Expect(store.Append(ctx, fork, user("", "2026-10-13 18:00:00", "Here."))).To(Succeed())
+		Expect(notices(buildSession(ctx, fork))).To(Equal(told("1:13")))
+	})
+
 	It("R12: of forks have the handoff also where all that it stands for was soft-deleted", func(ctx SpecContext) {
 		all := ids(ctx)
 		Expect(store.MoveBoundary(ctx, session, all[1], "They talked.")).To(Succeed())
