@@ -115,7 +115,9 @@ func (e engineMaker) anchorOnly(ctx context.Context, s storedSession) domain.Pro
 
 func (e engineMaker) compaction(ctx context.Context, s storedSession) domain.Prompt {
 	sink := &recording.Sink{Reply: domain.Reply{Text: "They talked."}}
-	compactor := app.NewCompactor(app.CompactorOptions{Engine: e.engine(s, sink), Boundaries: &memory.Sessions{}, Count: wordCount})
+	var boundaries memory.Sessions
+	boundaries.Add(session, s.rows...)
+	compactor := app.NewCompactor(app.CompactorOptions{Engine: e.engine(s, sink), Boundaries: &boundaries, Count: wordCount})
 	if _, err := compactor.Compact(ctx, s.request); err != nil {
 		panic(err)
 	}

@@ -221,6 +221,17 @@ func keepsWholeSessions(open func(ctx context.Context) sessionStoreBackend) {
 			Expect(window.Handoff).To(BeEmpty())
 		})
 
+		It("stay where they were, where the session does not have the message", func(ctx SpecContext) {
+			Expect(b.store.Append(ctx, "other", user("", "2026-10-12 23:50:00", "Another's."))).To(Succeed())
+			before := stored(ctx, session)
+			Expect(b.store.MoveBoundary(ctx, session, before[2].ID, "Kept.")).To(Succeed())
+			for _, id := range []string{ids(ctx, "other")[0], "99", ""} {
+				err := b.store.MoveBoundary(ctx, session, id, "Lost.")
+				Expect(err).To(MatchError(And(ContainSubstring("session "+session), ContainSubstring("message "+id))))
+				Expect(b.store.Window(ctx, session)).To(Equal(domain.Window{Handoff: "Kept.", Messages: before[3:]}))
+			}
+		})
+
 		It("are there after a restart", func(ctx SpecContext) {
 			Expect(b.store.MoveBoundary(ctx, session, ids(ctx, session)[2], "Kept.")).To(Succeed())
 			want, err := b.store.Window(ctx, session)

@@ -176,7 +176,10 @@ func (s *Sessions) MoveBoundary(ctx context.Context, sessionID, throughID, hando
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	moved := s.created(sessionID)
+	if !slices.ContainsFunc(s.known(sessionID).messages, func(m domain.Message) bool { return m.ID == throughID }) {
+		return fmt.Errorf("move boundary of session %s: message %s: the session has no such message", sessionID, throughID)
+	}
+	moved := s.sessions[sessionID]
 	moved.throughID, moved.handoff = throughID, handoff
 	return nil
 }
