@@ -553,8 +553,39 @@ func sendsPrompts(p wireProtocol) {
 	It("sends no empty text part", func(ctx SpecContext) {
 		Expect(p.spell(sent(ctx, onlyMessages(
 			ofParts(domain.RoleUser, domain.Part{}, domain.Part{Text: "One."}, domain.Part{Text: ""}, domain.Part{Image: domain.Image{URL: "https://example.com/a.png"}}),
-			ofParts(domain.RoleAssistant, domain.Part{Text: ""}, domain.Part{Text: "Two."}),
-		)))).To(Equal([]string{"user: One.", "user image: https://example.com/a.png", "assistant: Two."}))
+			domain.Message{Role: domain.RoleAssistant, Parts: []domain.Part{{Text: ""}, {Text: "Two."}}, ToolCalls: oneCall},
+			domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{}, {Text: "Three."}, {Text: ""}}},
+		)))).To(Equal([]string{
+			"user: One.", "user image: https://example.com/a.png", "assistant: Two.", "call call_1: now {}", "result call_1: Three.",
+		}))
+	})
+
+	DescribeTable("sends no user message whose parts are all empty", func(_ SpecContext, parts []domain.Part) {
+		before, behind := user("", "", "One."), assistant("", "", "Two.")
+		body, err := sink.Body(onlyMessages(before, domain.Message{Role: domain.RoleUser, Parts: parts}, behind))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(body)).To(Equal(string(bodyOf(p, before, behind))))
+	},
+		Entry("where there is one", []domain.Part{{}}),
+		Entry("where there are two", []domain.Part{{}, {Text: ""}}),
+		Entry("where there is none", []domain.Part{}),
+	)
+
+	// A result is found by its call's id, and the id is in the prefix.
+	It("sends the ids of calls as they are", func(ctx SpecContext) {
+		const id = " Call/1\t"
+		Expect(p.spell(sent(ctx, onlyMessages(
+			user("", "", "Look."),
+			assistant("", "", "", domain.ToolCall{ID: id, Name: "now", Arguments: "{}"}),
+			toolResult("", "", id, "midnight"),
+		)))).To(Equal([]string{"user: Look.", "call " + id + ": now {}", "result " + id + ": midnight"}))
+	})
+
+	It("sends each image as what it is", func(ctx SpecContext) {
+		Expect(p.spell(sent(ctx, onlyMessages(ofParts(domain.RoleUser,
+			domain.Part{Image: domain.Image{MediaType: "image/jpeg", Data: "/9j/4AA="}},
+			domain.Part{Image: domain.Image{MediaType: "image/webp", Data: "UklGRg=="}},
+		))))).To(Equal([]string{"user image: data:image/jpeg;base64,/9j/4AA=", "user image: data:image/webp;base64,UklGRg=="}))
 	})
 
 	It("leaves the prompt as it is", func(ctx SpecContext) {
@@ -681,6 +712,9 @@ func sendsPrompts(p wireProtocol) {
 	})
 }
 
+// oneCall is one call of a tool.
+var oneCall = []domain.ToolCall{{ID: "call_1", Name: "now", Arguments: "{}"}}
+
 // bodyOf returns the body that a protocol's sink tells for messages.
 func bodyOf(p wireProtocol, messages ...domain.Message) []byte {
 	GinkgoHelper()
@@ -738,6 +772,16 @@ var _ = Describe("Chat completions", func() {
 		}))
 	})
 
+	// A message that vanishes changes the prefix, and the protocol wants a content
+	// where no call is.
+	DescribeTable("keep an empty message, as an empty string", func(_ SpecContext, m domain.Message, want string) {
+		Expect(bodyElements(bodyOf(chatProtocol, m), "messages")).To(HaveExactElements(MatchJSON(want)))
+	},
+		Entry("of a user", user("", "", ""), `{"role":"user","content":""}`),
+		Entry("of an assistant", assistant("", "", ""), `{"role":"assistant","content":""}`),
+		Entry("of a tool", toolResult("", "", "call_1", ""), `{"role":"tool","tool_call_id":"call_1","content":""}`),
+	)
+
 	It("fail for an answer without a choice", func(ctx SpecContext) {
 		provider := newLoopback(`{"id":"chatcmpl-1","object":"chat.completion","created":1791820200,"model":"gpt-5.6","choices":[]}`)
 		_, err := chatProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
@@ -752,6 +796,36 @@ var _ = Describe("Responses", func() {
 		input := bodyElements(bodyOf(responsesProtocol, user("", "", "Hello."), ofParts(domain.RoleUser, domain.Part{Text: "Hello."})), "input")
 		Expect(input[0]).To(MatchJSON(`{"role":"user","content":"Hello."}`))
 		Expect(input[1]).To(MatchJSON(`{"role":"user","content":[{"type":"input_text","text":"Hello."}]}`))
+	})
+
+	// A message that vanishes changes the prefix.
+	DescribeTable("keep an empty message, as an empty string", func(_ SpecContext, m domain.Message, want string) {
+		Expect(bodyElements(bodyOf(responsesProtocol, m), "input")).To(HaveExactElements(MatchJSON(want)))
+	},
+		Entry("of a user", user("", "", ""), `{"role":"user","content":""}`),
+		Entry("of an assistant", assistant("", "", ""), `{"role":"assistant","content":""}`),
+		Entry("of an assistant whose parts are all empty", ofParts(domain.RoleAssistant, domain.Part{}, domain.Part{}),
+			`{"role":"assistant","content":""}`),
+		Entry("of a tool", toolResult("", "", "call_1", ""), `{"type":"function_call_output","call_id":"call_1","output":""}`),
+	)
+
+	It("carry an assistant's calls alone where it says nothing", func(SpecContext) {
+		for _, m := range []domain.Message{
+			assistant("", "", "", oneCall...),
+			{Role: domain.RoleAssistant, Parts: []domain.Part{{}}, ToolCalls: oneCall},
+		} {
+			Expect(bodyElements(bodyOf(responsesProtocol, m), "input")).To(HaveExactElements(
+				MatchJSON(`{"type":"function_call","call_id":"call_1","name":"now","arguments":"{}"}`),
+			))
+		}
+	})
+
+	// Its parts would want ids that only the provider gives.
+	It("carry an assistant's parts as one string, with nothing in between", func(SpecContext) {
+		m := ofParts(domain.RoleAssistant, domain.Part{Text: "One. "}, domain.Part{Text: ""}, domain.Part{Text: "Two."}, domain.Part{Text: "Three."})
+		Expect(bodyElements(bodyOf(responsesProtocol, m), "input")).To(HaveExactElements(
+			MatchJSON(`{"role":"assistant","content":"One. Two.Three."}`),
+		))
 	})
 
 	It("carry the images of a tool's result in it, in order", func(SpecContext) {
@@ -834,9 +908,23 @@ var _ = Describe("Anthropic messages", func() {
 	)
 
 	DescribeTable("leave out a text that the protocol refuses", func(_ SpecContext, text string) {
-		Expect(bodyElements(bodyOf(messagesProtocol, user("", "", "One."), assistant("", "", text), user("", "", "Two.")), "messages")).To(HaveExactElements(
+		image := domain.Part{Image: domain.Image{URL: "https://example.com/a.png"}}
+		Expect(bodyElements(bodyOf(messagesProtocol,
+			user("", "", "One."),
+			assistant("", "", text),
+			user("", "", text),
+			ofParts(domain.RoleUser, domain.Part{Text: text}, image),
+			assistant("", "", text, oneCall...),
+			toolResult("", "", "call_1", text),
+			domain.Message{Role: domain.RoleTool, ToolCallID: "call_2", Parts: []domain.Part{{Text: text}, image}},
+		), "messages")).To(HaveExactElements(
 			MatchJSON(`{"role":"user","content":[{"type":"text","text":"One."}]}`),
-			MatchJSON(`{"role":"user","content":[{"type":"text","text":"Two."}]}`),
+			MatchJSON(`{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}`),
+			MatchJSON(`{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"now","input":{}}]}`),
+			MatchJSON(`{"role":"user","content":[
+				{"type":"tool_result","tool_use_id":"call_1"},
+				{"type":"tool_result","tool_use_id":"call_2","content":[
+					{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}]}`),
 		))
 	},
 		Entry("because it is empty", ""),
