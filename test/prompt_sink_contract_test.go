@@ -779,8 +779,33 @@ var _ = Describe("Chat completions", func() {
 	},
 		Entry("of a user", user("", "", ""), `{"role":"user","content":""}`),
 		Entry("of an assistant", assistant("", "", ""), `{"role":"assistant","content":""}`),
+		Entry("of an assistant whose parts are all empty", ofParts(domain.RoleAssistant, domain.Part{}, domain.Part{}),
+			`{"role":"assistant","content":""}`),
 		Entry("of a tool", toolResult("", "", "call_1", ""), `{"role":"tool","tool_call_id":"call_1","content":""}`),
+		Entry("of a tool whose parts are all empty", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{}, {}}},
+			`{"role":"tool","tool_call_id":"call_1","content":""}`),
+		Entry("of a tool without a part", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{}},
+			`{"role":"tool","tool_call_id":"call_1","content":""}`),
 	)
+
+	It("carry no content but an assistant's calls where it says nothing", func(SpecContext) {
+		for _, m := range []domain.Message{
+			assistant("", "", "", oneCall...),
+			{Role: domain.RoleAssistant, Parts: []domain.Part{{}}, ToolCalls: oneCall},
+		} {
+			Expect(bodyElements(bodyOf(chatProtocol, m), "messages")).To(HaveExactElements(MatchJSON(
+				`{"role":"assistant","tool_calls":[{"type":"function","id":"call_1","function":{"name":"now","arguments":"{}"}}]}`,
+			)))
+		}
+	})
+
+	It("show the image of a tool's result that has no text behind an empty one", func(SpecContext) {
+		result := domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{Image: domain.Image{URL: "https://example.com/1.png"}}}}
+		Expect(bodyElements(bodyOf(chatProtocol, assistant("", "", "", oneCall...), result), "messages")[1:]).To(HaveExactElements(
+			MatchJSON(`{"role":"tool","tool_call_id":"call_1","content":""}`),
+			MatchJSON(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/1.png"}}]}`),
+		))
+	})
 
 	It("fail for an answer without a choice", func(ctx SpecContext) {
 		provider := newLoopback(`{"id":"chatcmpl-1","object":"chat.completion","created":1791820200,"model":"gpt-5.6","choices":[]}`)
