@@ -832,6 +832,10 @@ var _ = Describe("Responses", func() {
 		Entry("of an assistant whose parts are all empty", ofParts(domain.RoleAssistant, domain.Part{}, domain.Part{}),
 			`{"role":"assistant","content":""}`),
 		Entry("of a tool", toolResult("", "", "call_1", ""), `{"type":"function_call_output","call_id":"call_1","output":""}`),
+		Entry("of a tool whose parts are all empty", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{}, {}}},
+			`{"type":"function_call_output","call_id":"call_1","output":""}`),
+		Entry("of a tool without a part", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{}},
+			`{"type":"function_call_output","call_id":"call_1","output":""}`),
 	)
 
 	It("carry an assistant's calls alone where it says nothing", func(SpecContext) {
