@@ -924,6 +924,21 @@ var _ = Describe("Anthropic messages", func() {
 		))).To(HaveExactElements("user: Look.", "call call_1: now {}", "call call_2: now {}", "failed result call_1: no such file", "result call_2: midnight"))
 	})
 
+	// The protocol refuses a failure without a content, and so each later request
+	// of the session.
+	DescribeTable("say that a tool failed where it gave no text", func(_ SpecContext, m domain.Message) {
+		m.Role, m.ToolCallID, m.ToolFailed = domain.RoleTool, "call_1", true
+		Expect(bodyElements(bodyOf(messagesProtocol, m), "messages")).To(HaveExactElements(MatchJSON(
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","is_error":true,"content":[
+				{"type":"text","text":"error: the tool gave no text"}]}]}`,
+		)))
+	},
+		Entry("in a string", domain.Message{}),
+		Entry("in white space", domain.Message{Text: " \n\t"}),
+		Entry("in parts", domain.Message{Parts: []domain.Part{{}, {Text: "\n"}}}),
+		Entry("in no part", domain.Message{Parts: []domain.Part{}}),
+	)
+
 	DescribeTable("carry arguments that are no JSON object in one", func(_ SpecContext, arguments, input string) {
 		body := bodyOf(messagesProtocol, user("", "", "Look."), assistant("", "", "", domain.ToolCall{ID: "call_1", Name: "now", Arguments: arguments}))
 		Expect(spellMessages(body)[1]).To(Equal("call call_1: now " + input))

@@ -270,5 +270,9 @@ func toolResult(m domain.Message, parts []domain.Part) anthropic.ContentBlockPar
 			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfText: &anthropic.TextBlockParam{Text: p.Text}})
 		}
 	}
+	if m.ToolFailed && result.Content == nil {
+		// The protocol takes no failure without a content.
+		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: "error: the tool gave no text"}}}
+	}
 	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
 }
