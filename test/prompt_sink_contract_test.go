@@ -939,6 +939,45 @@ var _ = Describe("Anthropic messages", func() {
 		Entry("in no part", domain.Message{Parts: []domain.Part{}}),
 	)
 
+	// The protocol takes text alone in a failure, and results come first in a turn.
+	It("show the images of failures behind the last result of the turn", func(SpecContext) {
+		messages := twoResults()
+		messages[2].ToolFailed, messages[3].ToolFailed = true, true
+		messages[3].Parts = messages[3].Parts[:1]
+		result := bodyElements(bodyOf(messagesProtocol, messages...), "messages")
+		Expect(result).To(HaveLen(4))
+		Expect(result[2]).To(MatchJSON(`{"role":"user","content":[
+			{"type":"tool_result","tool_use_id":"call_1","is_error":true,"content":[{"type":"text","text":"One:"}]},
+			{"type":"tool_result","tool_use_id":"call_2","is_error":true,"content":[{"type":"text","text":"error: the tool gave no text"}]},
+			{"type":"image","source":{"type":"url","url":"https://example.com/1.png"}},
+			{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}`))
+		Expect(result[3]).To(MatchJSON(`{"role":"user","content":[{"type":"text","text":"And?"}]}`))
+	})
+
+	It("show the image of one failure behind the results of a turn in which the other tool succeeded", func(SpecContext) {
+		messages := twoResults()[:4]
+		messages[2].ToolFailed = true
+		Expect(spellMessages(bodyOf(messagesProtocol, messages...))[3:]).To(HaveExactElements(
+			"failed result call_1: One:",
+			"result call_2 image: data:image/png;base64,iVBORw0KGgo=",
+			"result call_2: Two.",
+			"user image: https://example.com/1.png",
+		))
+	})
+
+	It("show the image of a failure in its own turn", func(SpecContext) {
+		failed := domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", ToolFailed: true, Parts: []domain.Part{
+			{Image: domain.Image{URL: "https://example.com/1.png"}}, {Text: "One."},
+		}}
+		Expect(spellMessages(bodyOf(messagesProtocol,
+			assistant("", "", "", oneCall...), failed,
+			assistant("", "", "", domain.ToolCall{ID: "call_2", Name: "now", Arguments: "{}"}), toolResult("", "", "call_2", "Two."),
+		))).To(HaveExactElements(
+			"call call_1: now {}", "failed result call_1: One.", "user image: https://example.com/1.png",
+			"call call_2: now {}", "result call_2: Two.",
+		))
+	})
+
 	DescribeTable("carry arguments that are no JSON object in one", func(_ SpecContext, arguments, input string) {
 		body := bodyOf(messagesProtocol, user("", "", "Look."), assistant("", "", "", domain.ToolCall{ID: "call_1", Name: "now", Arguments: arguments}))
 		Expect(spellMessages(body)[1]).To(Equal("call call_1: now " + input))
