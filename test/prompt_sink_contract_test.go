@@ -554,9 +554,10 @@ func sendsPrompts(p wireProtocol) {
 		Expect(p.spell(sent(ctx, onlyMessages(
 			ofParts(domain.RoleUser, domain.Part{}, domain.Part{Text: "One."}, domain.Part{Text: ""}, domain.Part{Image: domain.Image{URL: "https://example.com/a.png"}}),
 			domain.Message{Role: domain.RoleAssistant, Parts: []domain.Part{{Text: ""}, {Text: "Two."}}, ToolCalls: oneCall},
-			domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{}, {Text: "Three."}, {Text: ""}}},
+			resultOfParts(domain.Part{}, domain.Part{Text: "Three."}, domain.Part{Text: ""}),
 		)))).To(Equal([]string{
-			"user: One.", "user image: https://example.com/a.png", "assistant: Two.", "call call_1: now {}", "result call_1: Three.",
+			"user: One.", "user image: https://example.com/a.png",
+			"assistant: Two.", "call call_1: now {}", "result call_1: Three.",
 		}))
 	})
 
@@ -585,7 +586,10 @@ func sendsPrompts(p wireProtocol) {
 		Expect(p.spell(sent(ctx, onlyMessages(ofParts(domain.RoleUser,
 			domain.Part{Image: domain.Image{MediaType: "image/jpeg", Data: "/9j/4AA="}},
 			domain.Part{Image: domain.Image{MediaType: "image/webp", Data: "UklGRg=="}},
-		))))).To(Equal([]string{"user image: data:image/jpeg;base64,/9j/4AA=", "user image: data:image/webp;base64,UklGRg=="}))
+		))))).To(Equal([]string{
+			"user image: data:image/jpeg;base64,/9j/4AA=",
+			"user image: data:image/webp;base64,UklGRg==",
+		}))
 	})
 
 	It("leaves the prompt as it is", func(ctx SpecContext) {
@@ -715,6 +719,11 @@ func sendsPrompts(p wireProtocol) {
 // oneCall is one call of a tool.
 var oneCall = []domain.ToolCall{{ID: "call_1", Name: "now", Arguments: "{}"}}
 
+// resultOfParts is the result of this call, whose content is parts, if only none.
+func resultOfParts(parts ...domain.Part) domain.Message {
+	return domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: append([]domain.Part{}, parts...)}
+}
+
 // bodyOf returns the body that a protocol's sink tells for messages.
 func bodyOf(p wireProtocol, messages ...domain.Message) []byte {
 	GinkgoHelper()
@@ -782,9 +791,9 @@ var _ = Describe("Chat completions", func() {
 		Entry("of an assistant whose parts are all empty", ofParts(domain.RoleAssistant, domain.Part{}, domain.Part{}),
 			`{"role":"assistant","content":""}`),
 		Entry("of a tool", toolResult("", "", "call_1", ""), `{"role":"tool","tool_call_id":"call_1","content":""}`),
-		Entry("of a tool whose parts are all empty", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{}, {}}},
+		Entry("of a tool whose parts are all empty", resultOfParts(domain.Part{}, domain.Part{}),
 			`{"role":"tool","tool_call_id":"call_1","content":""}`),
-		Entry("of a tool without a part", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{}},
+		Entry("of a tool without a part", resultOfParts(),
 			`{"role":"tool","tool_call_id":"call_1","content":""}`),
 	)
 
@@ -793,15 +802,16 @@ var _ = Describe("Chat completions", func() {
 			assistant("", "", "", oneCall...),
 			{Role: domain.RoleAssistant, Parts: []domain.Part{{}}, ToolCalls: oneCall},
 		} {
-			Expect(bodyElements(bodyOf(chatProtocol, m), "messages")).To(HaveExactElements(MatchJSON(
-				`{"role":"assistant","tool_calls":[{"type":"function","id":"call_1","function":{"name":"now","arguments":"{}"}}]}`,
-			)))
+			Expect(bodyElements(bodyOf(chatProtocol, m), "messages")).To(HaveExactElements(MatchJSON(`{
+				"role":"assistant",
+				"tool_calls":[{"type":"function","id":"call_1","function":{"name":"now","arguments":"{}"}}]}`)))
 		}
 	})
 
 	It("show the image of a tool's result that has no text behind an empty one", func(SpecContext) {
-		result := domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{Image: domain.Image{URL: "https://example.com/1.png"}}}}
-		Expect(bodyElements(bodyOf(chatProtocol, assistant("", "", "", oneCall...), result), "messages")[1:]).To(HaveExactElements(
+		result := resultOfParts(domain.Part{Image: domain.Image{URL: "https://example.com/1.png"}})
+		body := bodyOf(chatProtocol, assistant("", "", "", oneCall...), result)
+		Expect(bodyElements(body, "messages")[1:]).To(HaveExactElements(
 			MatchJSON(`{"role":"tool","tool_call_id":"call_1","content":""}`),
 			MatchJSON(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/1.png"}}]}`),
 		))
@@ -831,10 +841,11 @@ var _ = Describe("Responses", func() {
 		Entry("of an assistant", assistant("", "", ""), `{"role":"assistant","content":""}`),
 		Entry("of an assistant whose parts are all empty", ofParts(domain.RoleAssistant, domain.Part{}, domain.Part{}),
 			`{"role":"assistant","content":""}`),
-		Entry("of a tool", toolResult("", "", "call_1", ""), `{"type":"function_call_output","call_id":"call_1","output":""}`),
-		Entry("of a tool whose parts are all empty", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{{}, {}}},
+		Entry("of a tool", toolResult("", "", "call_1", ""),
 			`{"type":"function_call_output","call_id":"call_1","output":""}`),
-		Entry("of a tool without a part", domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: []domain.Part{}},
+		Entry("of a tool whose parts are all empty", resultOfParts(domain.Part{}, domain.Part{}),
+			`{"type":"function_call_output","call_id":"call_1","output":""}`),
+		Entry("of a tool without a part", resultOfParts(),
 			`{"type":"function_call_output","call_id":"call_1","output":""}`),
 	)
 
@@ -851,7 +862,8 @@ var _ = Describe("Responses", func() {
 
 	// Its parts would want ids that only the provider gives.
 	It("carry an assistant's parts as one string, with nothing in between", func(SpecContext) {
-		m := ofParts(domain.RoleAssistant, domain.Part{Text: "One. "}, domain.Part{Text: ""}, domain.Part{Text: "Two."}, domain.Part{Text: "Three."})
+		m := ofParts(domain.RoleAssistant,
+			domain.Part{Text: "One. "}, domain.Part{Text: ""}, domain.Part{Text: "Two."}, domain.Part{Text: "Three."})
 		Expect(bodyElements(bodyOf(responsesProtocol, m), "input")).To(HaveExactElements(
 			MatchJSON(`{"role":"assistant","content":"One. Two.Three."}`),
 		))
@@ -948,13 +960,14 @@ var _ = Describe("Anthropic messages", func() {
 		Expect(result).To(HaveLen(4))
 		Expect(result[2]).To(MatchJSON(`{"role":"user","content":[
 			{"type":"tool_result","tool_use_id":"call_1","is_error":true,"content":[{"type":"text","text":"One:"}]},
-			{"type":"tool_result","tool_use_id":"call_2","is_error":true,"content":[{"type":"text","text":"error: the tool gave no text"}]},
+			{"type":"tool_result","tool_use_id":"call_2","is_error":true,"content":[
+				{"type":"text","text":"error: the tool gave no text"}]},
 			{"type":"image","source":{"type":"url","url":"https://example.com/1.png"}},
 			{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}`))
 		Expect(result[3]).To(MatchJSON(`{"role":"user","content":[{"type":"text","text":"And?"}]}`))
 	})
 
-	It("show the image of one failure behind the results of a turn in which the other tool succeeded", func(SpecContext) {
+	It("show the images of a failure alone behind the results of a turn", func(SpecContext) {
 		messages := twoResults()[:4]
 		messages[2].ToolFailed = true
 		Expect(spellMessages(bodyOf(messagesProtocol, messages...))[3:]).To(HaveExactElements(
@@ -966,12 +979,13 @@ var _ = Describe("Anthropic messages", func() {
 	})
 
 	It("show the image of a failure in its own turn", func(SpecContext) {
-		failed := domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", ToolFailed: true, Parts: []domain.Part{
-			{Image: domain.Image{URL: "https://example.com/1.png"}}, {Text: "One."},
-		}}
+		failed := resultOfParts(domain.Part{Image: domain.Image{URL: "https://example.com/1.png"}}, domain.Part{Text: "One."})
+		failed.ToolFailed = true
 		Expect(spellMessages(bodyOf(messagesProtocol,
-			assistant("", "", "", oneCall...), failed,
-			assistant("", "", "", domain.ToolCall{ID: "call_2", Name: "now", Arguments: "{}"}), toolResult("", "", "call_2", "Two."),
+			assistant("", "", "", oneCall...),
+			failed,
+			assistant("", "", "", domain.ToolCall{ID: "call_2", Name: "now", Arguments: "{}"}),
+			toolResult("", "", "call_2", "Two."),
 		))).To(HaveExactElements(
 			"call call_1: now {}", "failed result call_1: One.", "user image: https://example.com/1.png",
 			"call call_2: now {}", "result call_2: Two.",
@@ -1002,7 +1016,8 @@ var _ = Describe("Anthropic messages", func() {
 			domain.Message{Role: domain.RoleTool, ToolCallID: "call_2", Parts: []domain.Part{{Text: text}, image}},
 		), "messages")).To(HaveExactElements(
 			MatchJSON(`{"role":"user","content":[{"type":"text","text":"One."}]}`),
-			MatchJSON(`{"role":"user","content":[{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}`),
+			MatchJSON(`{"role":"user","content":[
+				{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}`),
 			MatchJSON(`{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"now","input":{}}]}`),
 			MatchJSON(`{"role":"user","content":[
 				{"type":"tool_result","tool_use_id":"call_1"},

@@ -46,16 +46,19 @@ func newStream(open bool, events ...chatEvent) (url string, gone chan struct{}) 
 // answer that failed, and a piece of a block that was never begun.
 var (
 	streamErrors = map[string]chatEvent{
-		"chat":      {data: `{"error":{"message":"overloaded","type":"server_error","param":null,"code":null}}`},
-		"responses": {name: "error", data: `{"type":"error","sequence_number":9,"code":"server_error","message":"overloaded","param":null}`},
-		"messages":  {name: "error", data: `{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}`},
+		"chat": {data: `{"error":{"message":"overloaded","type":"server_error","param":null,"code":null}}`},
+		"responses": {name: "error", data: `{"type":"error","sequence_number":9,` +
+			`"code":"server_error","message":"overloaded","param":null}`},
+		"messages": {name: "error", data: `{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}`},
 	}
 	misfits = map[string]chatEvent{
-		"chat": {data: `{"id":"chatcmpl-of-another","object":"chat.completion.chunk","created":1791820200,"model":"gpt-5.6",` +
-			`"choices":[{"index":0,"delta":{"content":"?"},"finish_reason":null}]}`},
-		"responses": {name: "response.failed", data: `{"type":"response.failed","sequence_number":9,"response":{"id":"resp_1","object":"response",` +
-			`"status":"failed","model":"gpt-5.6","error":{"code":"server_error","message":"overloaded"},"output":[]}}`},
-		"messages": {name: "content_block_delta", data: `{"type":"content_block_delta","index":7,"delta":{"type":"text_delta","text":"?"}}`},
+		"chat": {data: `{"id":"chatcmpl-of-another","object":"chat.completion.chunk","created":1791820200,` +
+			`"model":"gpt-5.6","choices":[{"index":0,"delta":{"content":"?"},"finish_reason":null}]}`},
+		"responses": {name: "response.failed", data: `{"type":"response.failed","sequence_number":9,"response":{` +
+			`"id":"resp_1","object":"response","status":"failed","model":"gpt-5.6",` +
+			`"error":{"code":"server_error","message":"overloaded"},"output":[]}}`},
+		"messages": {name: "content_block_delta", data: `{"type":"content_block_delta","index":7,` +
+			`"delta":{"type":"text_delta","text":"?"}}`},
 	}
 )
 
@@ -141,7 +144,7 @@ var _ = Describe("A streamed reply", func() {
 			first := events[:1+slices.IndexFunc(events, func(e chatEvent) bool { return e.text })]
 
 			// A proxy that gives up may end a stream as if it were whole.
-			It("that ends without its last event is an error, and what came before it was given on", func(ctx SpecContext) {
+			It("that ends without its last event is an error, and what came before was given on", func(ctx SpecContext) {
 				url, _ := newStream(false, first...)
 				got := ""
 				reply, err := w.open(url).Send(ctx, prompt, func(s string) { got += s })
@@ -150,7 +153,7 @@ var _ = Describe("A streamed reply", func() {
 				Expect(got).To(Equal("Hel"))
 			})
 
-			It("leaves its connection and no goroutine behind, though the stream goes on behind the last event", func(ctx SpecContext) {
+			It("leaves no connection and no goroutine, though the stream goes on behind the last event", func(ctx SpecContext) {
 				url, gone := newStream(true, events...)
 				before := gleak.Goroutines()
 				reply, err := w.open(url).Send(ctx, prompt, func(string) {})

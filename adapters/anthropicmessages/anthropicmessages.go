@@ -278,7 +278,9 @@ func toolResult(m domain.Message, parts []domain.Part) anthropic.ContentBlockPar
 	}
 	if m.ToolFailed && result.Content == nil {
 		// The protocol takes no failure without a content.
-		result.Content = []anthropic.ToolResultBlockParamContentUnion{{OfText: &anthropic.TextBlockParam{Text: "error: the tool gave no text"}}}
+		result.Content = []anthropic.ToolResultBlockParamContentUnion{
+			{OfText: &anthropic.TextBlockParam{Text: "error: the tool gave no text"}},
+		}
 	}
 	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
 }
