@@ -891,7 +891,7 @@ var _ = Describe("Responses", func() {
 	It("fail for an answer whose status is a failure, with what the provider says", func(ctx SpecContext) {
 		provider := newLoopback(`{"id":"resp_1","object":"response","created_at":1791820200,"status":"failed","model":"gpt-5.6","error":{"code":"server_error","message":"it broke"},"output":[]}`)
 		_, err := responsesProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
-		Expect(err).To(MatchError(ContainSubstring("it broke")))
+		Expect(err).To(MatchError(ContainSubstring("server_error: it broke")))
 	})
 })
 
@@ -1028,6 +1028,25 @@ var _ = Describe("Anthropic messages", func() {
 		Entry("because it is empty", ""),
 		Entry("because it is white space", " \n\t"),
 	)
+
+	It("ask for a reply of at most the tokens that the sink was given", func(SpecContext) {
+		var body struct {
+			MaxTokens int `json:"max_tokens"`
+		}
+		decodeJSON(bodyOf(messagesProtocol, user("", "", "Hello.")), &body)
+		Expect(body.MaxTokens).To(Equal(1024))
+	})
+
+	// The model may say something between its calls.
+	It("answer with the whole text of a reply in several blocks", func(ctx SpecContext) {
+		provider := newLoopback(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5","content":[` +
+			`{"type":"text","text":"One. "},{"type":"tool_use","id":"call_1","name":"now","input":{}},{"type":"text","text":"Two."}],` +
+			`"stop_reason":"tool_use","stop_sequence":null}`)
+		reply, err := messagesProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reply.Text).To(Equal("One. Two."))
+		Expect(reply.ToolCalls).To(Equal(oneCall))
+	})
 
 	It("ask for the cache once, and not inside the prefix", func(SpecContext) {
 		body := bodyOf(messagesProtocol, twoResults()...)

@@ -211,4 +211,44 @@ var _ = Describe("A streamed reply", func() {
 			})
 		})
 	}
+
+	// A limit on its length makes a reply short, but breaks nothing off.
+	It("over openai-responses that is incomplete is the reply that there is", func(ctx SpecContext) {
+		url, _ := newStream(false, chatEvent{name: "response.incomplete", data: `{"type":"response.incomplete","sequence_number":1,` +
+			`"response":{"id":"resp_1","object":"response","status":"incomplete","model":"gpt-5.6",` +
+			`"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","id":"msg_1","role":"assistant",` +
+			`"status":"incomplete","content":[{"type":"output_text","text":"Hel","annotations":[]}]}],` +
+			`"usage":` + responsesProtocol.full + `}}`})
+		reply, err := responsesProtocol.open(url).Send(ctx, prompt, func(string) {})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reply.Text).To(Equal("Hel"))
+		Expect(reply.Usage.CacheRead).To(Equal(domain.Reported(1536)))
+	})
+
+	DescribeTable("over anthropic counts what the end says of the whole, and else what the start says",
+		func(ctx SpecContext, start, end string) {
+			url, _ := newStream(false,
+				chatEvent{name: "message_start", data: `{"type":"message_start","message":{"id":"msg_1","type":"message",` +
+					`"role":"assistant","model":"claude-opus-5","content":[],"stop_reason":null,"stop_sequence":null,` +
+					`"usage":` + start + `}}`},
+				chatEvent{name: "message_delta", data: `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},` +
+					`"usage":` + end + `}`},
+				chatEvent{name: "message_stop", data: `{"type":"message_stop"}`})
+			reply, err := messagesProtocol.open(url).Send(ctx, prompt, func(string) {})
+			Expect(err).NotTo(HaveOccurred())
+			// 400 tokens of the input stand beside the cached ones.
+			Expect(reply.Usage).To(Equal(domain.Usage{
+				Input: domain.Reported(2000), Output: domain.Reported(30),
+				CacheRead: domain.Reported(1536), CacheWrite: domain.Reported(64),
+			}))
+		},
+		Entry("where the end says all",
+			`{"input_tokens":1,"cache_read_input_tokens":2,"cache_creation_input_tokens":3,"output_tokens":4}`, messagesProtocol.full),
+		Entry("where the end says the output alone",
+			`{"input_tokens":400,"cache_read_input_tokens":1536,"cache_creation_input_tokens":64,"output_tokens":1}`,
+			`{"output_tokens":30}`),
+		Entry("where the end says what is not known at the start",
+			`{"input_tokens":400,"output_tokens":1}`,
+			`{"cache_read_input_tokens":1536,"cache_creation_input_tokens":64,"output_tokens":30}`),
+	)
 })
