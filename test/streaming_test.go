@@ -212,6 +212,27 @@ var _ = Describe("A streamed reply", func() {
 		})
 	}
 
+	// Servers of this protocol differ: some count with every piece, and not all of
+	// them last.
+	It("over openai-chat counts what was last counted, wherever in the stream it stands", func(ctx SpecContext) {
+		chunk := func(choice, usage string) chatEvent {
+			return chatEvent{data: `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1791820200,"model":"gpt-5.6",` +
+				`"choices":[` + choice + `],"usage":` + usage + `}`}
+		}
+		url, _ := newStream(false,
+			chunk(`{"index":0,"delta":{"role":"assistant","content":"Hello!"},"finish_reason":null}`,
+				`{"prompt_tokens":2000,"completion_tokens":2,"total_tokens":2002}`),
+			chunk(`{"index":0,"delta":{},"finish_reason":"stop"}`, chatProtocol.full),
+			chunk("", "null"),
+			chatEvent{data: "[DONE]"})
+		reply, err := chatProtocol.open(url).Send(ctx, prompt, func(string) {})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reply.Usage).To(Equal(domain.Usage{
+			Input: domain.Reported(2000), Output: domain.Reported(30),
+			CacheRead: domain.Reported(1536), CacheWrite: domain.Reported(64),
+		}))
+	})
+
 	// A limit on its length makes a reply short, but breaks nothing off.
 	It("over openai-responses that is incomplete is the reply that there is", func(ctx SpecContext) {
 		url, _ := newStream(false, chatEvent{name: "response.incomplete", data: `{"type":"response.incomplete","sequence_number":1,` +
