@@ -233,6 +233,13 @@ var _ = Describe("A streamed reply", func() {
 		}))
 	})
 
+	It("over openai-chat without a choice is an error", func(ctx SpecContext) {
+		url, _ := newStream(false, chatEvent{data: "[DONE]"})
+		reply, err := chatProtocol.open(url).Send(ctx, prompt, func(string) { Fail("there is no text") })
+		Expect(err).To(MatchError(ContainSubstring("no choice")))
+		Expect(reply).To(Equal(domain.Reply{}))
+	})
+
 	// A limit on its length makes a reply short, but breaks nothing off.
 	It("over openai-responses that is incomplete is the reply that there is", func(ctx SpecContext) {
 		url, _ := newStream(false, chatEvent{name: "response.incomplete", data: `{"type":"response.incomplete","sequence_number":1,` +
