@@ -30,6 +30,8 @@ var _ = Describe("A provider's own reason for a cache miss", func() {
 		Entry("by Anthropic, where nothing was missed", messagesProtocol, "msg_0", `"msg_0"`, `,"diagnostics":null`, ""),
 		Entry("by OpenAI responses", responsesProtocol, "resp_0", `"comparison_response_id":"resp_0"`,
 			`,"prompt_cache_diagnostics":{"type":"cache_miss","reason":"instructions_changed"}`, "instructions_changed"),
+		Entry("by OpenAI responses, which did not find the reply", responsesProtocol, "resp_0", `"resp_0"`,
+			`,"prompt_cache_diagnostics":{"type":"comparison_response_not_found"}`, "comparison_response_not_found"),
 		Entry("by OpenAI responses, where nothing was missed", responsesProtocol, "resp_0", `"resp_0"`,
 			`,"prompt_cache_diagnostics":{"type":"cache_hit"}`, ""),
 	)

@@ -67,6 +67,15 @@ type chatEvent struct {
 	text bool
 }
 
+// send sends the event to the client of a stream.
+func (e chatEvent) send(w http.ResponseWriter) {
+	if e.name != "" {
+		_, _ = io.WriteString(w, "event: "+e.name+"\n")
+	}
+	_, _ = io.WriteString(w, "data: "+e.data+"\n\n")
+	w.(http.Flusher).Flush()
+}
+
 // A providerProtocol is how a provider speaks.
 type providerProtocol struct {
 	// provider is the harness's name for it, and wire that of the protocol.
@@ -346,11 +355,7 @@ func (p *chatProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if i == len(events)-1 {
 			p.reach(r, e, beforeEnd)
 		}
-		if event.name != "" {
-			_, _ = io.WriteString(w, "event: "+event.name+"\n")
-		}
-		_, _ = io.WriteString(w, "data: "+event.data+"\n\n")
-		w.(http.Flusher).Flush()
+		event.send(w)
 		if event.text && !passed {
 			passed = true
 			p.reach(r, e, midStream)

@@ -553,8 +553,43 @@ func sendsPrompts(p wireProtocol) {
 	It("sends no empty text part", func(ctx SpecContext) {
 		Expect(p.spell(sent(ctx, onlyMessages(
 			ofParts(domain.RoleUser, domain.Part{}, domain.Part{Text: "One."}, domain.Part{Text: ""}, domain.Part{Image: domain.Image{URL: "https://example.com/a.png"}}),
-			ofParts(domain.RoleAssistant, domain.Part{Text: ""}, domain.Part{Text: "Two."}),
-		)))).To(Equal([]string{"user: One.", "user image: https://example.com/a.png", "assistant: Two."}))
+			domain.Message{Role: domain.RoleAssistant, Parts: []domain.Part{{Text: ""}, {Text: "Two."}}, ToolCalls: oneCall},
+			resultOfParts(domain.Part{}, domain.Part{Text: "Three."}, domain.Part{Text: ""}),
+		)))).To(Equal([]string{
+			"user: One.", "user image: https://example.com/a.png",
+			"assistant: Two.", "call call_1: now {}", "result call_1: Three.",
+		}))
+	})
+
+	DescribeTable("sends no user message whose parts are all empty", func(_ SpecContext, parts []domain.Part) {
+		before, behind := user("", "", "One."), assistant("", "", "Two.")
+		body, err := sink.Body(onlyMessages(before, domain.Message{Role: domain.RoleUser, Parts: parts}, behind))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(body)).To(Equal(string(bodyOf(p, before, behind))))
+	},
+		Entry("where there is one", []domain.Part{{}}),
+		Entry("where there are two", []domain.Part{{}, {Text: ""}}),
+		Entry("where there is none", []domain.Part{}),
+	)
+
+	// A result is found by its call's id, and the id is in the prefix.
+	It("sends the ids of calls as they are", func(ctx SpecContext) {
+		const id = " Call/1\t"
+		Expect(p.spell(sent(ctx, onlyMessages(
+			user("", "", "Look."),
+			assistant("", "", "", domain.ToolCall{ID: id, Name: "now", Arguments: "{}"}),
+			toolResult("", "", id, "midnight"),
+		)))).To(Equal([]string{"user: Look.", "call " + id + ": now {}", "result " + id + ": midnight"}))
+	})
+
+	It("sends each image as what it is", func(ctx SpecContext) {
+		Expect(p.spell(sent(ctx, onlyMessages(ofParts(domain.RoleUser,
+			domain.Part{Image: domain.Image{MediaType: "image/jpeg", Data: "/9j/4AA="}},
+			domain.Part{Image: domain.Image{MediaType: "image/webp", Data: "UklGRg=="}},
+		))))).To(Equal([]string{
+			"user image: data:image/jpeg;base64,/9j/4AA=",
+			"user image: data:image/webp;base64,UklGRg==",
+		}))
 	})
 
 	It("leaves the prompt as it is", func(ctx SpecContext) {
@@ -681,6 +716,14 @@ func sendsPrompts(p wireProtocol) {
 	})
 }
 
+// oneCall is one call of a tool.
+var oneCall = []domain.ToolCall{{ID: "call_1", Name: "now", Arguments: "{}"}}
+
+// resultOfParts is the result of this call, whose content is parts, if only none.
+func resultOfParts(parts ...domain.Part) domain.Message {
+	return domain.Message{Role: domain.RoleTool, ToolCallID: "call_1", Parts: append([]domain.Part{}, parts...)}
+}
+
 // bodyOf returns the body that a protocol's sink tells for messages.
 func bodyOf(p wireProtocol, messages ...domain.Message) []byte {
 	GinkgoHelper()
@@ -738,6 +781,42 @@ var _ = Describe("Chat completions", func() {
 		}))
 	})
 
+	// A message that vanishes changes the prefix, and the protocol wants a content
+	// where no call is.
+	DescribeTable("keep an empty message, as an empty string", func(_ SpecContext, m domain.Message, want string) {
+		Expect(bodyElements(bodyOf(chatProtocol, m), "messages")).To(HaveExactElements(MatchJSON(want)))
+	},
+		Entry("of a user", user("", "", ""), `{"role":"user","content":""}`),
+		Entry("of an assistant", assistant("", "", ""), `{"role":"assistant","content":""}`),
+		Entry("of an assistant whose parts are all empty", ofParts(domain.RoleAssistant, domain.Part{}, domain.Part{}),
+			`{"role":"assistant","content":""}`),
+		Entry("of a tool", toolResult("", "", "call_1", ""), `{"role":"tool","tool_call_id":"call_1","content":""}`),
+		Entry("of a tool whose parts are all empty", resultOfParts(domain.Part{}, domain.Part{}),
+			`{"role":"tool","tool_call_id":"call_1","content":""}`),
+		Entry("of a tool without a part", resultOfParts(),
+			`{"role":"tool","tool_call_id":"call_1","content":""}`),
+	)
+
+	It("carry no content but an assistant's calls where it says nothing", func(SpecContext) {
+		for _, m := range []domain.Message{
+			assistant("", "", "", oneCall...),
+			{Role: domain.RoleAssistant, Parts: []domain.Part{{}}, ToolCalls: oneCall},
+		} {
+			Expect(bodyElements(bodyOf(chatProtocol, m), "messages")).To(HaveExactElements(MatchJSON(`{
+				"role":"assistant",
+				"tool_calls":[{"type":"function","id":"call_1","function":{"name":"now","arguments":"{}"}}]}`)))
+		}
+	})
+
+	It("show the image of a tool's result that has no text behind an empty one", func(SpecContext) {
+		result := resultOfParts(domain.Part{Image: domain.Image{URL: "https://example.com/1.png"}})
+		body := bodyOf(chatProtocol, assistant("", "", "", oneCall...), result)
+		Expect(bodyElements(body, "messages")[1:]).To(HaveExactElements(
+			MatchJSON(`{"role":"tool","tool_call_id":"call_1","content":""}`),
+			MatchJSON(`{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://example.com/1.png"}}]}`),
+		))
+	})
+
 	It("fail for an answer without a choice", func(ctx SpecContext) {
 		provider := newLoopback(`{"id":"chatcmpl-1","object":"chat.completion","created":1791820200,"model":"gpt-5.6","choices":[]}`)
 		_, err := chatProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
@@ -752,6 +831,42 @@ var _ = Describe("Responses", func() {
 		input := bodyElements(bodyOf(responsesProtocol, user("", "", "Hello."), ofParts(domain.RoleUser, domain.Part{Text: "Hello."})), "input")
 		Expect(input[0]).To(MatchJSON(`{"role":"user","content":"Hello."}`))
 		Expect(input[1]).To(MatchJSON(`{"role":"user","content":[{"type":"input_text","text":"Hello."}]}`))
+	})
+
+	// A message that vanishes changes the prefix.
+	DescribeTable("keep an empty message, as an empty string", func(_ SpecContext, m domain.Message, want string) {
+		Expect(bodyElements(bodyOf(responsesProtocol, m), "input")).To(HaveExactElements(MatchJSON(want)))
+	},
+		Entry("of a user", user("", "", ""), `{"role":"user","content":""}`),
+		Entry("of an assistant", assistant("", "", ""), `{"role":"assistant","content":""}`),
+		Entry("of an assistant whose parts are all empty", ofParts(domain.RoleAssistant, domain.Part{}, domain.Part{}),
+			`{"role":"assistant","content":""}`),
+		Entry("of a tool", toolResult("", "", "call_1", ""),
+			`{"type":"function_call_output","call_id":"call_1","output":""}`),
+		Entry("of a tool whose parts are all empty", resultOfParts(domain.Part{}, domain.Part{}),
+			`{"type":"function_call_output","call_id":"call_1","output":""}`),
+		Entry("of a tool without a part", resultOfParts(),
+			`{"type":"function_call_output","call_id":"call_1","output":""}`),
+	)
+
+	It("carry an assistant's calls alone where it says nothing", func(SpecContext) {
+		for _, m := range []domain.Message{
+			assistant("", "", "", oneCall...),
+			{Role: domain.RoleAssistant, Parts: []domain.Part{{}}, ToolCalls: oneCall},
+		} {
+			Expect(bodyElements(bodyOf(responsesProtocol, m), "input")).To(HaveExactElements(
+				MatchJSON(`{"type":"function_call","call_id":"call_1","name":"now","arguments":"{}"}`),
+			))
+		}
+	})
+
+	// Its parts would want ids that only the provider gives.
+	It("carry an assistant's parts as one string, with nothing in between", func(SpecContext) {
+		m := ofParts(domain.RoleAssistant,
+			domain.Part{Text: "One. "}, domain.Part{Text: ""}, domain.Part{Text: "Two."}, domain.Part{Text: "Three."})
+		Expect(bodyElements(bodyOf(responsesProtocol, m), "input")).To(HaveExactElements(
+			MatchJSON(`{"role":"assistant","content":"One. Two.Three."}`),
+		))
 	})
 
 	It("carry the images of a tool's result in it, in order", func(SpecContext) {
@@ -776,7 +891,7 @@ var _ = Describe("Responses", func() {
 	It("fail for an answer whose status is a failure, with what the provider says", func(ctx SpecContext) {
 		provider := newLoopback(`{"id":"resp_1","object":"response","created_at":1791820200,"status":"failed","model":"gpt-5.6","error":{"code":"server_error","message":"it broke"},"output":[]}`)
 		_, err := responsesProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
-		Expect(err).To(MatchError(ContainSubstring("it broke")))
+		Expect(err).To(MatchError(ContainSubstring("server_error: it broke")))
 	})
 })
 
@@ -821,6 +936,62 @@ var _ = Describe("Anthropic messages", func() {
 		))).To(HaveExactElements("user: Look.", "call call_1: now {}", "call call_2: now {}", "failed result call_1: no such file", "result call_2: midnight"))
 	})
 
+	// The protocol refuses a failure without a content, and so each later request
+	// of the session.
+	DescribeTable("say that a tool failed where it gave no text", func(_ SpecContext, m domain.Message) {
+		m.Role, m.ToolCallID, m.ToolFailed = domain.RoleTool, "call_1", true
+		Expect(bodyElements(bodyOf(messagesProtocol, m), "messages")).To(HaveExactElements(MatchJSON(
+			`{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1","is_error":true,"content":[
+				{"type":"text","text":"error: the tool gave no text"}]}]}`,
+		)))
+	},
+		Entry("in a string", domain.Message{}),
+		Entry("in white space", domain.Message{Text: " \n\t"}),
+		Entry("in parts", domain.Message{Parts: []domain.Part{{}, {Text: "\n"}}}),
+		Entry("in no part", domain.Message{Parts: []domain.Part{}}),
+	)
+
+	// The protocol takes text alone in a failure, and results come first in a turn.
+	It("show the images of failures behind the last result of the turn", func(SpecContext) {
+		messages := twoResults()
+		messages[2].ToolFailed, messages[3].ToolFailed = true, true
+		messages[3].Parts = messages[3].Parts[:1]
+		result := bodyElements(bodyOf(messagesProtocol, messages...), "messages")
+		Expect(result).To(HaveLen(4))
+		Expect(result[2]).To(MatchJSON(`{"role":"user","content":[
+			{"type":"tool_result","tool_use_id":"call_1","is_error":true,"content":[{"type":"text","text":"One:"}]},
+			{"type":"tool_result","tool_use_id":"call_2","is_error":true,"content":[
+				{"type":"text","text":"error: the tool gave no text"}]},
+			{"type":"image","source":{"type":"url","url":"https://example.com/1.png"}},
+			{"type":"image","source":{"type":"base64","media_type":"image/png","data":"iVBORw0KGgo="}}]}`))
+		Expect(result[3]).To(MatchJSON(`{"role":"user","content":[{"type":"text","text":"And?"}]}`))
+	})
+
+	It("show the images of a failure alone behind the results of a turn", func(SpecContext) {
+		messages := twoResults()[:4]
+		messages[2].ToolFailed = true
+		Expect(spellMessages(bodyOf(messagesProtocol, messages...))[3:]).To(HaveExactElements(
+			"failed result call_1: One:",
+			"result call_2 image: data:image/png;base64,iVBORw0KGgo=",
+			"result call_2: Two.",
+			"user image: https://example.com/1.png",
+		))
+	})
+
+	It("show the image of a failure in its own turn", func(SpecContext) {
+		failed := resultOfParts(domain.Part{Image: domain.Image{URL: "https://example.com/1.png"}}, domain.Part{Text: "One."})
+		failed.ToolFailed = true
+		Expect(spellMessages(bodyOf(messagesProtocol,
+			assistant("", "", "", oneCall...),
+			failed,
+			assistant("", "", "", domain.ToolCall{ID: "call_2", Name: "now", Arguments: "{}"}),
+			toolResult("", "", "call_2", "Two."),
+		))).To(HaveExactElements(
+			"call call_1: now {}", "failed result call_1: One.", "user image: https://example.com/1.png",
+			"call call_2: now {}", "result call_2: Two.",
+		))
+	})
+
 	DescribeTable("carry arguments that are no JSON object in one", func(_ SpecContext, arguments, input string) {
 		body := bodyOf(messagesProtocol, user("", "", "Look."), assistant("", "", "", domain.ToolCall{ID: "call_1", Name: "now", Arguments: arguments}))
 		Expect(spellMessages(body)[1]).To(Equal("call call_1: now " + input))
@@ -834,14 +1005,48 @@ var _ = Describe("Anthropic messages", func() {
 	)
 
 	DescribeTable("leave out a text that the protocol refuses", func(_ SpecContext, text string) {
-		Expect(bodyElements(bodyOf(messagesProtocol, user("", "", "One."), assistant("", "", text), user("", "", "Two.")), "messages")).To(HaveExactElements(
+		image := domain.Part{Image: domain.Image{URL: "https://example.com/a.png"}}
+		Expect(bodyElements(bodyOf(messagesProtocol,
+			user("", "", "One."),
+			assistant("", "", text),
+			user("", "", text),
+			ofParts(domain.RoleUser, domain.Part{Text: text}, image),
+			assistant("", "", text, oneCall...),
+			toolResult("", "", "call_1", text),
+			domain.Message{Role: domain.RoleTool, ToolCallID: "call_2", Parts: []domain.Part{{Text: text}, image}},
+		), "messages")).To(HaveExactElements(
 			MatchJSON(`{"role":"user","content":[{"type":"text","text":"One."}]}`),
-			MatchJSON(`{"role":"user","content":[{"type":"text","text":"Two."}]}`),
+			MatchJSON(`{"role":"user","content":[
+				{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}`),
+			MatchJSON(`{"role":"assistant","content":[{"type":"tool_use","id":"call_1","name":"now","input":{}}]}`),
+			MatchJSON(`{"role":"user","content":[
+				{"type":"tool_result","tool_use_id":"call_1"},
+				{"type":"tool_result","tool_use_id":"call_2","content":[
+					{"type":"image","source":{"type":"url","url":"https://example.com/a.png"}}]}]}`),
 		))
 	},
 		Entry("because it is empty", ""),
 		Entry("because it is white space", " \n\t"),
 	)
+
+	It("ask for a reply of at most the tokens that the sink was given", func(SpecContext) {
+		var body struct {
+			MaxTokens int `json:"max_tokens"`
+		}
+		decodeJSON(bodyOf(messagesProtocol, user("", "", "Hello.")), &body)
+		Expect(body.MaxTokens).To(Equal(1024))
+	})
+
+	// The model may say something between its calls.
+	It("answer with the whole text of a reply in several blocks", func(ctx SpecContext) {
+		provider := newLoopback(`{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-5","content":[` +
+			`{"type":"text","text":"One. "},{"type":"tool_use","id":"call_1","name":"now","input":{}},{"type":"text","text":"Two."}],` +
+			`"stop_reason":"tool_use","stop_sequence":null}`)
+		reply, err := messagesProtocol.open(provider.url).Send(ctx, fullPrompt(), nil)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reply.Text).To(Equal("One. Two."))
+		Expect(reply.ToolCalls).To(Equal(oneCall))
+	})
 
 	It("ask for the cache once, and not inside the prefix", func(SpecContext) {
 		body := bodyOf(messagesProtocol, twoResults()...)

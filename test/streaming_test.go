@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +15,51 @@ import (
 	"github.com/onsi/gomega/gleak"
 
 	"sessiondate/domain"
+)
+
+// newStream starts a provider whose answer is a stream of the given events. One
+// that is open sends nothing more and does not end either; gone is told when its
+// client has left.
+func newStream(open bool, events ...chatEvent) (url string, gone chan struct{}) {
+	gone = make(chan struct{}, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A server sees that its client has left when it has read the request.
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, e := range events {
+			e.send(w)
+		}
+		if open {
+			<-r.Context().Done()
+			gone <- struct{}{}
+		}
+	}))
+	DeferCleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+	})
+	return server.URL, gone
+}
+
+// streamErrors are errors in the middle of a stream, and misfits other events
+// with which an answer cannot go on: a piece that belongs to another answer, an
+// answer that failed, and a piece of a block that was never begun.
+var (
+	streamErrors = map[string]chatEvent{
+		"chat": {data: `{"error":{"message":"overloaded","type":"server_error","param":null,"code":null}}`},
+		"responses": {name: "error", data: `{"type":"error","sequence_number":9,` +
+			`"code":"server_error","message":"overloaded","param":null}`},
+		"messages": {name: "error", data: `{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}`},
+	}
+	misfits = map[string]chatEvent{
+		"chat": {data: `{"id":"chatcmpl-of-another","object":"chat.completion.chunk","created":1791820200,` +
+			`"model":"gpt-5.6","choices":[{"index":0,"delta":{"content":"?"},"finish_reason":null}]}`},
+		"responses": {name: "response.failed", data: `{"type":"response.failed","sequence_number":9,"response":{` +
+			`"id":"resp_1","object":"response","status":"failed","model":"gpt-5.6",` +
+			`"error":{"code":"server_error","message":"overloaded"},"output":[]}}`},
+		"messages": {name: "content_block_delta", data: `{"type":"content_block_delta","index":7,` +
+			`"delta":{"type":"text_delta","text":"?"}}`},
+	}
 )
 
 // These are the sentences of [ports.PromptSink] about replies that are streamed,
@@ -92,6 +139,44 @@ var _ = Describe("A streamed reply", func() {
 				Entry("before its last event", beforeEnd, "Hello!"),
 			)
 
+			// events are those of an answer, and first those up to its first piece of text.
+			events := protocol.stream(chatExchange{chatAnswer: says("Hel", "lo!"), n: 1, model: w.model, wantsUsage: true})
+			first := events[:1+slices.IndexFunc(events, func(e chatEvent) bool { return e.text })]
+
+			// A proxy that gives up may end a stream as if it were whole.
+			It("that ends without its last event is an error, and what came before was given on", func(ctx SpecContext) {
+				url, _ := newStream(false, first...)
+				got := ""
+				reply, err := w.open(url).Send(ctx, prompt, func(s string) { got += s })
+				Expect(err).To(MatchError(And(ContainSubstring(w.model), ContainSubstring("broke off"))))
+				Expect(reply).To(Equal(domain.Reply{}))
+				Expect(got).To(Equal("Hel"))
+			})
+
+			It("leaves no connection and no goroutine, though the stream goes on behind the last event", func(ctx SpecContext) {
+				url, gone := newStream(true, events...)
+				before := gleak.Goroutines()
+				reply, err := w.open(url).Send(ctx, prompt, func(string) {})
+				Expect(err).NotTo(HaveOccurred())
+				Expect(reply.Text).To(Equal("Hello!"))
+				Eventually(ctx, gone).WithTimeout(5 * time.Second).Should(Receive())
+				Eventually(ctx, gleak.Goroutines).WithTimeout(5 * time.Second).ShouldNot(gleak.HaveLeaked(before))
+			}, NodeTimeout(20*time.Second))
+
+			DescribeTable("fails and leaves its connection, though the stream goes on",
+				func(ctx SpecContext, last chatEvent, cause string) {
+					url, gone := newStream(true, append(slices.Clone(first), last)...)
+					got := ""
+					reply, err := w.open(url).Send(ctx, prompt, func(s string) { got += s })
+					Expect(err).To(MatchError(And(ContainSubstring(w.model), ContainSubstring(cause))))
+					Expect(reply).To(Equal(domain.Reply{}))
+					Expect(got).To(Equal("Hel"))
+					Eventually(ctx, gone).WithTimeout(5 * time.Second).Should(Receive())
+				},
+				Entry("when an error comes", streamErrors[protocol.wire], "overloaded", NodeTimeout(20*time.Second)),
+				Entry("when an event comes with which it cannot", misfits[protocol.wire], "", NodeTimeout(20*time.Second)),
+			)
+
 			It("that is an error instead is one with its status", func(ctx SpecContext) {
 				_, sink := open(chatAnswer{status: http.StatusBadRequest})
 				_, err := sink.Send(ctx, prompt, func(string) { Fail("there is no text") })
@@ -126,4 +211,72 @@ var _ = Describe("A streamed reply", func() {
 			})
 		})
 	}
+
+	// Servers of this protocol differ: some count with every piece, and not all of
+	// them last.
+	It("over openai-chat counts what was last counted, wherever in the stream it stands", func(ctx SpecContext) {
+		chunk := func(choice, usage string) chatEvent {
+			return chatEvent{data: `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1791820200,"model":"gpt-5.6",` +
+				`"choices":[` + choice + `],"usage":` + usage + `}`}
+		}
+		url, _ := newStream(false,
+			chunk(`{"index":0,"delta":{"role":"assistant","content":"Hello!"},"finish_reason":null}`,
+				`{"prompt_tokens":2000,"completion_tokens":2,"total_tokens":2002}`),
+			chunk(`{"index":0,"delta":{},"finish_reason":"stop"}`, chatProtocol.full),
+			chunk("", "null"),
+			chatEvent{data: "[DONE]"})
+		reply, err := chatProtocol.open(url).Send(ctx, prompt, func(string) {})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reply.Usage).To(Equal(domain.Usage{
+			Input: domain.Reported(2000), Output: domain.Reported(30),
+			CacheRead: domain.Reported(1536), CacheWrite: domain.Reported(64),
+		}))
+	})
+
+	It("over openai-chat without a choice is an error", func(ctx SpecContext) {
+		url, _ := newStream(false, chatEvent{data: "[DONE]"})
+		reply, err := chatProtocol.open(url).Send(ctx, prompt, func(string) { Fail("there is no text") })
+		Expect(err).To(MatchError(ContainSubstring("no choice")))
+		Expect(reply).To(Equal(domain.Reply{}))
+	})
+
+	// A limit on its length makes a reply short, but breaks nothing off.
+	It("over openai-responses that is incomplete is the reply that there is", func(ctx SpecContext) {
+		url, _ := newStream(false, chatEvent{name: "response.incomplete", data: `{"type":"response.incomplete","sequence_number":1,` +
+			`"response":{"id":"resp_1","object":"response","status":"incomplete","model":"gpt-5.6",` +
+			`"incomplete_details":{"reason":"max_output_tokens"},"output":[{"type":"message","id":"msg_1","role":"assistant",` +
+			`"status":"incomplete","content":[{"type":"output_text","text":"Hel","annotations":[]}]}],` +
+			`"usage":` + responsesProtocol.full + `}}`})
+		reply, err := responsesProtocol.open(url).Send(ctx, prompt, func(string) {})
+		Expect(err).NotTo(HaveOccurred())
+		Expect(reply.Text).To(Equal("Hel"))
+		Expect(reply.Usage.CacheRead).To(Equal(domain.Reported(1536)))
+	})
+
+	DescribeTable("over anthropic counts what the end says of the whole, and else what the start says",
+		func(ctx SpecContext, start, end string) {
+			url, _ := newStream(false,
+				chatEvent{name: "message_start", data: `{"type":"message_start","message":{"id":"msg_1","type":"message",` +
+					`"role":"assistant","model":"claude-opus-5","content":[],"stop_reason":null,"stop_sequence":null,` +
+					`"usage":` + start + `}}`},
+				chatEvent{name: "message_delta", data: `{"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},` +
+					`"usage":` + end + `}`},
+				chatEvent{name: "message_stop", data: `{"type":"message_stop"}`})
+			reply, err := messagesProtocol.open(url).Send(ctx, prompt, func(string) {})
+			Expect(err).NotTo(HaveOccurred())
+			// 400 tokens of the input stand beside the cached ones.
+			Expect(reply.Usage).To(Equal(domain.Usage{
+				Input: domain.Reported(2000), Output: domain.Reported(30),
+				CacheRead: domain.Reported(1536), CacheWrite: domain.Reported(64),
+			}))
+		},
+		Entry("where the end says all",
+			`{"input_tokens":1,"cache_read_input_tokens":2,"cache_creation_input_tokens":3,"output_tokens":4}`, messagesProtocol.full),
+		Entry("where the end says the output alone",
+			`{"input_tokens":400,"cache_read_input_tokens":1536,"cache_creation_input_tokens":64,"output_tokens":1}`,
+			`{"output_tokens":30}`),
+		Entry("where the end says what is not known at the start",
+			`{"input_tokens":400,"output_tokens":1}`,
+			`{"cache_read_input_tokens":1536,"cache_creation_input_tokens":64,"output_tokens":30}`),
+	)
 })

@@ -197,6 +197,10 @@ func (s *Sink) params(prompt domain.Prompt) (anthropic.MessageNewParams, error) 
 		default:
 			params.Messages = append(params.Messages, anthropic.NewUserMessage(blocks...))
 		}
+		if m.Role == domain.RoleTool && (i+1 == len(prompt.Messages) || prompt.Messages[i+1].Role != domain.RoleTool) {
+			last := params.Messages[len(params.Messages)-1].OfUser
+			last.Content = append(last.Content, failureImages(prompt.Messages[:i+1])...)
+		}
 	}
 	return params, nil
 }
@@ -264,11 +268,37 @@ func toolResult(m domain.Message, parts []domain.Part) anthropic.ContentBlockPar
 	}
 	for _, p := range parts {
 		switch {
+		case p.IsImage() && m.ToolFailed:
+			// It stands behind the results.
 		case p.IsImage():
 			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfImage: image(p.Image)})
 		case !blank(p.Text):
 			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfText: &anthropic.TextBlockParam{Text: p.Text}})
 		}
 	}
+	if m.ToolFailed && result.Content == nil {
+		// The protocol takes no failure without a content.
+		result.Content = []anthropic.ToolResultBlockParamContentUnion{
+			{OfText: &anthropic.TextBlockParam{Text: "error: the tool gave no text"}},
+		}
+	}
 	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
+}
+
+// failureImages returns the images of the failures among the tool messages at the
+// end of messages. A failure of this protocol takes text alone, and nothing may
+// stand in front of a turn's results.
+func failureImages(messages []domain.Message) (blocks []anthropic.ContentBlockParamUnion) {
+	first := len(messages)
+	for first > 0 && messages[first-1].Role == domain.RoleTool {
+		first--
+	}
+	for _, m := range messages[first:] {
+		for _, p := range m.Parts {
+			if p.IsImage() && m.ToolFailed {
+				blocks = append(blocks, anthropic.ContentBlockParamUnion{OfImage: image(p.Image)})
+			}
+		}
+	}
+	return blocks
 }

@@ -182,20 +182,19 @@ func imagePart(i domain.Image) openai.ChatCompletionContentPartUnionParam {
 
 func assistantMessage(m domain.Message) (openai.ChatCompletionMessageParamUnion, error) {
 	var assistant openai.ChatCompletionAssistantMessageParam
-	switch {
-	case m.Parts != nil:
-		for _, p := range m.Parts {
-			if p.IsImage() {
-				return openai.ChatCompletionMessageParamUnion{}, errAssistantImage
-			}
-			if p.Text != "" {
-				assistant.Content.OfArrayOfContentParts = append(assistant.Content.OfArrayOfContentParts,
-					openai.ChatCompletionAssistantMessageParamContentArrayOfContentPartUnion{
-						OfText: &openai.ChatCompletionContentPartTextParam{Text: p.Text},
-					})
-			}
+	for _, p := range m.Parts {
+		if p.IsImage() {
+			return openai.ChatCompletionMessageParamUnion{}, errAssistantImage
 		}
-	case m.Text != "" || len(m.ToolCalls) == 0:
+		if p.Text != "" {
+			assistant.Content.OfArrayOfContentParts = append(assistant.Content.OfArrayOfContentParts,
+				openai.ChatCompletionAssistantMessageParamContentArrayOfContentPartUnion{
+					OfText: &openai.ChatCompletionContentPartTextParam{Text: p.Text},
+				})
+		}
+	}
+	// The protocol wants a content, if only an empty string, where no call is.
+	if assistant.Content.OfArrayOfContentParts == nil && (m.Text != "" || len(m.ToolCalls) == 0) {
 		assistant.Content.OfString = openai.String(m.Text)
 	}
 	for _, c := range m.ToolCalls {
@@ -210,14 +209,15 @@ func assistantMessage(m domain.Message) (openai.ChatCompletionMessageParamUnion,
 }
 
 func toolMessage(m domain.Message) openai.ChatCompletionMessageParamUnion {
-	if m.Parts == nil {
-		return openai.ToolMessage(m.Text, m.ToolCallID)
-	}
-	parts := []openai.ChatCompletionContentPartTextParam{}
+	var parts []openai.ChatCompletionContentPartTextParam
 	for _, p := range m.Parts {
 		if !p.IsImage() && p.Text != "" {
 			parts = append(parts, openai.ChatCompletionContentPartTextParam{Text: p.Text})
 		}
+	}
+	// The protocol takes no list of no parts.
+	if parts == nil {
+		return openai.ToolMessage(m.Text, m.ToolCallID)
 	}
 	return openai.ToolMessage(parts, m.ToolCallID)
 }

@@ -217,19 +217,20 @@ func assistantItems(m domain.Message) ([]responses.ResponseInputItemUnionParam, 
 }
 
 func toolOutput(m domain.Message) responses.ResponseInputItemUnionParam {
-	output := responses.ResponseInputItemParamOfFunctionCallOutput(m.Text)
-	if m.Parts != nil {
-		list := responses.ResponseFunctionCallOutputItemListParam{}
-		for _, p := range m.Parts {
-			switch {
-			case p.IsImage():
-				list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{
-					OfInputImage: &responses.ResponseInputImageContentParam{ImageURL: openai.String(p.Image.Location())},
-				})
-			case p.Text != "":
-				list = append(list, responses.ResponseFunctionCallOutputItemParamOfInputText(p.Text))
-			}
+	var list responses.ResponseFunctionCallOutputItemListParam
+	for _, p := range m.Parts {
+		switch {
+		case p.IsImage():
+			list = append(list, responses.ResponseFunctionCallOutputItemUnionParam{
+				OfInputImage: &responses.ResponseInputImageContentParam{ImageURL: openai.String(p.Image.Location())},
+			})
+		case p.Text != "":
+			list = append(list, responses.ResponseFunctionCallOutputItemParamOfInputText(p.Text))
 		}
+	}
+	output := responses.ResponseInputItemParamOfFunctionCallOutput(m.Text)
+	// A list of nothing is not sent.
+	if list != nil {
 		output = responses.ResponseInputItemParamOfFunctionCallOutput(list)
 	}
 	output.OfFunctionCallOutput.CallID = openai.String(m.ToolCallID)
